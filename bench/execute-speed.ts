@@ -7,7 +7,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { executeBodySchema, submittedSchema } from '../src/service/api/commands.js'
 import { projectParams } from '../src/service/api/projects.js'
-import { findPostgres, startPostgresCluster } from '../test/postgres-cluster.js'
+import { findPostgres, startPostgresCluster } from '../test/kit/postgres-cluster.js'
 import { atLeast, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
 import { type BenchService, startBenchService } from './service.js'
 

@@ -7,7 +7,7 @@ import { createLog } from '../src/log.js'
 import { Queue } from '../src/turns/queue.js'
 import type { Work } from '../src/turns/types.js'
 import { openStore, type Store } from '../src/store/store.js'
-import { findPostgres, startPostgresCluster } from '../test/postgres-cluster.js'
+import { findPostgres, startPostgresCluster } from '../test/kit/postgres-cluster.js'
 import { atLeast, atMost, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
 
 const MESSAGES = 1_000

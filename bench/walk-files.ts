@@ -17,7 +17,7 @@ import { createLog } from '../src/log.js'
 import { FakeDiscord } from '../test/channels/discord/fake-discord.js'
 
 const SOURCES = new URL('../src/', import.meta.url).href
-const AGENT = fileURLToPath(new URL('../test/fixtures/bin/staying-agent.sh', import.meta.url))
+const AGENT = fileURLToPath(new URL('../test/fixtures/bin/warm-agent.sh', import.meta.url))
 const SESSION_ID = '0a1b2c3d-0000-4000-8000-000000000001'
 const ANSWER = 'Done.'
 /** The shell commands by which the agent answers. */

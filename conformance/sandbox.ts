@@ -5,7 +5,7 @@
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { endNow } from '../test/processes/living-processes.js'
+import { endNow } from '../test/kit/living-processes.js'
 import type { Agent, McpServer } from './agents.js'
 
 export interface Sandbox {

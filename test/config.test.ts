@@ -1,11 +1,12 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { backendConfig, findConfigFile, loadConfig } from '../src/config.js'
 import { settingsSchema } from '../src/config/schema.js'
 import { GatewayError } from '../src/errors.js'
+import { temporaryDirectory } from './kit/temporary-directory.js'
 
 const HOME = { HOME: '/home/ada' }
 
@@ -149,7 +150,7 @@ describe('loadConfig from the environment', () => {
     expect(loadConfig(HOME)).toEqual(DEFAULTS)
   })
 
-  it('keeps its data in the home directory of the user when the environment has none', () => {
+  it("keeps its data in the user's home directory if the environment has none", () => {
     expect(loadConfig({}).home).toBe(join(homedir(), '.aetheel'))
   })
 
@@ -254,7 +255,7 @@ describe('loadConfig from the environment', () => {
     })
   })
 
-  it('calls the agent by its own name unless told where it is', () => {
+  it('calls the agent by its own name unless its path is set', () => {
     expect(loadConfig({ ...HOME, AGENT_BACKEND: 'gemini' })).toEqual({
       ...DEFAULTS,
       isAgentChosen: true,
@@ -293,7 +294,7 @@ describe('loadConfig from the environment', () => {
     },
   )
 
-  it('tells every problem at once', () => {
+  it('reports every problem at once', () => {
     const environment = { AGENT_BACKEND: 'nope', QUERY_TIMEOUT_MS: 'soon', IDLE_TIMEOUT_MS: '-5', LOG_LEVEL: 'loud' }
     expect(problemsOf(environment)).toEqual([
       `AGENT_BACKEND: Unknown backend "nope". Known: ${KNOWN}`,
@@ -377,7 +378,7 @@ describe('loadConfig of Discord', () => {
     },
   )
 
-  it('tells of ids that are not in quotes, and of other values that are none', () => {
+  it('reports unquoted ids, and other invalid values', () => {
     const path = file(`{
       discordOwnerId: 100000000000000001, discordGuilds: 100000000000000001, discordChannels: ['x', 100000000000000001],
       discordUsers: 'y, 100000000000000001', discordRoles: {}, discordThreads: 'true', outputChannelId: true,
@@ -590,7 +591,7 @@ describe('loadConfig from a file', () => {
     })
   })
 
-  it('tells every problem at every depth at once, with its path', () => {
+  it('reports every problem at every depth at once, with its path', () => {
     const path = file(`{
       agentBackend: 'nope', agentbackend: 'pi', DATABASE_URL: 'x', toString: 1, __proto__: 2, 'a b': 3, '\\u001b[1m': 4,
       workingDir: '', allowedTools: ['read', 5], backendModel: 6, agentEnvPass: {}, databaseUrl: 'hunter2',
@@ -638,7 +639,7 @@ describe('loadConfig from a file', () => {
     ])
   })
 
-  it('takes projects in pods, and fills in what is set for all of them', () => {
+  it('takes projects in pods, and fills in the defaults', () => {
     const path = file(`{
       kubernetesContext: 'dev', kubernetesNamespace: 'agents',
       projects: {
@@ -659,7 +660,7 @@ describe('loadConfig from a file', () => {
     ])
   })
 
-  it('refuses pods that kubectl could not name, each with what is wrong', () => {
+  it('refuses pods with invalid names, and says what is wrong with each', () => {
     const path = file(`{
       kubernetesContext: '--kubeconfig=/etc/x', kubernetesNamespace: 'A', kubernetesLabel: '-a',
       projects: {
@@ -686,7 +687,7 @@ describe('loadConfig from a file', () => {
     ])
   })
 
-  it('stops counting where nobody reads on', () => {
+  it('stops listing problems where nobody would read on', () => {
     const path = file(`{ ${Array.from({ length: 150 }, (_, index) => `key${index}: 1`).join(', ')} }`)
     const problems = problemsOf({}, path)
     expect([problems.length, problems.at(-1)]).toEqual([101, '… and 50 more problems'])
@@ -739,7 +740,7 @@ describe('loadConfig from a file', () => {
   })
 
   it('refuses a directory', () => {
-    const path = directory()
+    const path = temporaryDirectory()
     expect(problemsOf({}, path)).toEqual([`${path}: is a directory; name the file in it with --config`])
   })
 
@@ -751,7 +752,7 @@ describe('loadConfig from a file', () => {
     ])
   })
 
-  it('either takes a file or says what is wrong with it, whatever it holds', () => {
+  it('either accepts a file or says what is wrong with it, whatever it contains', () => {
     const path = file('{}')
     const keys = fc.constantFrom(...Object.keys(settingsSchema.shape), 'hooky', '__proto__')
     const hook = fc.dictionary(fc.constantFrom('on', 'command', 'url', 'timeoutMs', 'x'), fc.jsonValue())
@@ -791,7 +792,7 @@ describe('findConfigFile', () => {
     expect(findConfigFile({ AETHEEL_HOME: home }, cwd)).toBe(join(cwd, 'aetheel.json5'))
   })
 
-  it('takes the one in the data directory when the current one has none', () => {
+  it('takes the one in the data directory if the current directory has none', () => {
     const { cwd, home } = places({ isInCwd: false, isInHome: true })
     expect(findConfigFile({ AETHEEL_HOME: home }, cwd)).toBe(join(home, 'aetheel.json5'))
   })
@@ -803,12 +804,12 @@ describe('findConfigFile', () => {
     expect(findConfigFile({ HOME: home }, cwd)).toBe(join(home, '.aetheel/aetheel.json5'))
   })
 
-  it('finds none where there is none', () => {
+  it('finds none if there is none', () => {
     const { cwd, home } = places({ isInCwd: false, isInHome: false })
     expect(findConfigFile({ AETHEEL_HOME: home }, cwd)).toBeUndefined()
   })
 
-  it('finds none when the data directory is a file', () => {
+  it('finds none if the data directory is a file', () => {
     const { cwd } = places({ isInCwd: false, isInHome: false })
     expect(findConfigFile({ AETHEEL_HOME: file('') }, cwd)).toBeUndefined()
   })
@@ -863,20 +864,14 @@ function problemsOf(environment: NodeJS.ProcessEnv, path?: string): string[] {
 }
 
 function file(content: string | Buffer): string {
-  const path = join(directory(), 'aetheel.json5')
+  const path = join(temporaryDirectory(), 'aetheel.json5')
   writeFileSync(path, content)
   return path
 }
 
 function places({ isInCwd, isInHome }: { isInCwd: boolean; isInHome: boolean }): { cwd: string; home: string } {
-  const [cwd, home] = [directory(), directory()]
+  const [cwd, home] = [temporaryDirectory(), temporaryDirectory()]
   if (isInCwd) writeFileSync(join(cwd, 'aetheel.json5'), '{}')
   if (isInHome) writeFileSync(join(home, 'aetheel.json5'), '{}')
   return { cwd, home }
-}
-
-function directory(): string {
-  const path = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
-  onTestFinished(() => rmSync(path, { recursive: true }))
-  return path
 }

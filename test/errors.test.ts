@@ -27,7 +27,7 @@ describe('GatewayError', () => {
 })
 
 describe('messageOf', () => {
-  it('reads what was thrown, whatever it is', () => {
+  it('reads whatever was thrown', () => {
     const thrown = [new Error('an error'), 'a string', undefined, { toString: () => 'an object' }]
     expect(thrown.map(messageOf)).toEqual(['an error', 'a string', 'undefined', 'an object'])
   })

@@ -1,11 +1,11 @@
 // What others import, by the names they import it under: each resolves, loads and has types. The rest is closed.
 
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { temporaryDirectory } from './kit/temporary-directory.js'
 
 const EXPORTS: Record<string, string> = {
   aetheel: 'createBackend',
@@ -44,9 +44,8 @@ const PROJECT = join(import.meta.dirname, '..')
 
 const run = promisify(execFile)
 
-test('what others import resolves, with types, and nothing else does', async ({ onTestFinished }) => {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-exports-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
+test('the exports resolve, with types, and nothing else does', async ({ onTestFinished }) => {
+  const directory = temporaryDirectory(onTestFinished)
   const installed = join(directory, 'node_modules/aetheel')
   mkdirSync(installed, { recursive: true })
   writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')

@@ -1,4 +1,4 @@
-// Who may import whom. A room is a folder of `src`, or a file that stands there alone; so is each folder of
+// Who may import whom. A room is a folder of `src`, or a file directly in it; so is each folder of
 // `backends` and of `channels`. Everything may import `core`, `errors` and the types of `log`.
 
 import { readdirSync, readFileSync } from 'node:fs'

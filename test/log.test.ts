@@ -20,7 +20,7 @@ describe('createLog', () => {
     ['warn', ['warn', 'error']],
     ['error', ['error']],
     ['silent', []],
-  ] as const)('at the level %s leaves out what is below', (level, expected) => {
+  ] as const)('at the level %s omits lower levels', (level, expected) => {
     const { log, lines } = setup([], level)
     for (const name of ['debug', 'info', 'warn', 'error'] as const) log[name](name)
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(expected)
@@ -45,7 +45,7 @@ describe('createLog', () => {
     ])
   })
 
-  it('hides secrets of any characters, also when one begins another', () => {
+  it('hides secrets of any characters, even if one begins another', () => {
     const secret = fc
       .string({ unit: 'binary', minLength: 6, maxLength: 12 })
       .filter((text) => !'[secret]'.includes(text))

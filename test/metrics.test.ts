@@ -92,7 +92,7 @@ it('counts events by their type and passes them on, and runs while they are in f
   ])
 })
 
-it('measures how long messages wait for their first run alone', async () => {
+it('measures how long messages wait for their first run only', async () => {
   const metrics = createMetrics({ now: () => START_AT + 3_000 })
   await runIn(metrics, 'site', 'claude', async () => ANSWERED)
   for (const again of [{ failures: 1 }, { interruptions: 1 }]) {
@@ -144,7 +144,7 @@ it('asks for the queue and the processes at each scrape', async () => {
   ])
 })
 
-it('answers a scrape without what the database does not tell, or not in time', async () => {
+it('answers a scrape without what the database does not provide in time', async () => {
   const metrics = createMetrics({ now: () => START_AT })
   metrics.watch({ queueDepth: async () => ({ ready: 1 }), processes: async () => 1 })
   await metrics.registry.metrics()

@@ -21,7 +21,7 @@ export function runSide(mode: AgentMode): OpenSide {
     const agents = new ConfiguredAgents(loadConfig(environment), { environment, log: createLog({ level: 'silent' }) })
     const backend = agents.open(place.agent.name)
     return {
-      open: async () => (mode === 'live' ? staying(backend, place.signal) : oneShot(backend, place.signal)),
+      open: async () => (mode === 'live' ? warm(backend, place.signal) : oneShot(backend, place.signal)),
       close: () => agents.stop(),
     }
   }
@@ -31,7 +31,7 @@ function oneShot(backend: AgentBackend, signal: AbortSignal): Conversation {
   return { say: async (prompt) => (await take(backend, prompt, signal)).turn }
 }
 
-function staying(backend: AgentBackend, signal: AbortSignal): Conversation {
+function warm(backend: AgentBackend, signal: AbortSignal): Conversation {
   let sessionId: string | undefined
   return {
     async say(prompt) {

@@ -8,7 +8,7 @@ import { ManagedServers } from '../../src/backends/opencode/server/managed-serve
 import { OpenCodeServerBackend } from '../../src/backends/opencode/server/opencode-server-backend.js'
 import { OpenCodeBackend } from '../../src/backends/opencode/backend.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
-import { endNow } from '../../test/processes/living-processes.js'
+import { endNow } from '../../test/kit/living-processes.js'
 import type { Agent } from '../agents.js'
 import {
   adapterConfig,

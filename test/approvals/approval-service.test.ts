@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { MAX_OPEN_QUESTIONS } from '../../src/approvals/approval-service.js'
-import { describeEngines, openTestStore } from '../engines.js'
-import { until } from '../waiting.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
+import { until } from '../kit/waiting.js'
 import { BASH, createStage, SECRET, START, TIMEOUT_MS } from './stage.js'
 
 const LATE = 'Nobody answered within 10 min, so it was refused: Bash: npm install'
@@ -57,7 +57,7 @@ describeEngines('what an agent asks', (engine) => {
     ])
   })
 
-  it('is refused with the words of who refuses it', async () => {
+  it('is refused with the reason of the person who refuses it', async () => {
     const { service, ask, told } = await createStage(await engine.createStore())
     const first = await ask()
     await service.answer(first.approval.id, { decision: 'deny', by: 'ben', message: 'Use pnpm.' })
@@ -70,7 +70,7 @@ describeEngines('what an agent asks', (engine) => {
     ])
   })
 
-  it('is answered once: who is late hears who was first', async () => {
+  it('is answered once: a second answer is told who was first', async () => {
     const { service, ask, store } = await createStage(await engine.createStore())
     const { approval, answer } = await ask()
     await service.answer(approval.id, { decision: 'allow', by: 'ben' })
@@ -85,7 +85,7 @@ describeEngines('what an agent asks', (engine) => {
     expect([await answer, await store.approvalRules.list({}, 9)]).toEqual([{ isAllowed: true }, []])
   })
 
-  it('is refused at its deadline, which agent and person are told', async () => {
+  it('is refused at its deadline, and agent and person are notified', async () => {
     const { ask, clock, notes, told, store } = await createStage(await engine.createStore())
     const { approval, answer } = await ask()
     clock.now += TIMEOUT_MS
@@ -101,7 +101,7 @@ describeEngines('what an agent asks', (engine) => {
     ])
   })
 
-  it('is withdrawn when the agent no longer waits, with the question that was not sent', async () => {
+  it('is withdrawn with its unsent question when the agent no longer waits', async () => {
     const { ask, abort, store } = await createStage(await engine.createStore())
     const { approval, answer } = await ask()
     abort.abort()
@@ -112,7 +112,7 @@ describeEngines('what an agent asks', (engine) => {
     ]).toEqual([{ isAllowed: false, message: expect.any(String) }, 'withdrawn', 'dropped'])
   })
 
-  it('is withdrawn in the step that ends its run', async () => {
+  it('is withdrawn in the transaction that ends its run', async () => {
     const { ask, work, run, queue, store } = await createStage(await engine.createStore())
     const { approval, answer } = await ask()
     const result = { isError: false, durationMs: 1, finalOutput: 'Done' }
@@ -120,7 +120,7 @@ describeEngines('what an agent asks', (engine) => {
     expect([(await store.approvals.get(approval.id))?.state, (await answer).isAllowed]).toEqual(['withdrawn', false])
   })
 
-  it('is withdrawn when its gateway died and the message is taken up anew, and is asked again', async () => {
+  it('is withdrawn when its gateway dies, and asked again when another takes the message over', async () => {
     const { ask, queue, clock, store, service, run } = await createStage(await engine.createStore())
     const { approval } = await ask()
     clock.now += 2_000
@@ -139,7 +139,7 @@ describeEngines('what an agent asks', (engine) => {
     await second.answer
   })
 
-  it('does not make others wait', async () => {
+  it('does not hold up other conversations', async () => {
     const { ask, service, begin } = await createStage(await engine.createStore())
     const first = await ask()
     const other = await begin('b')
@@ -165,7 +165,7 @@ describeEngines('what an agent asks', (engine) => {
   it('has exactly one answer, whoever answers where and when', async () => {
     const location = await engine.createLocation()
     const { ask, openService, store } = await createStage(await openTestStore(location))
-    // Two connections of one process to a file of SQLite would keep each other waiting.
+    // Two connections of one process to a SQLite file would block each other.
     const second = engine.name === 'sqlite' ? store : await openTestStore(location)
     const gateways = [openService(), openService({ store: second })]
     const people = fc.record({ gateway: fc.nat(1), decision: fc.constantFrom('allow', 'deny') })
@@ -190,7 +190,7 @@ describeEngines('what an agent asks', (engine) => {
     )
   })
 
-  it('is refused at once where too many wait, and asked when one has its answer', async () => {
+  it('is refused at once if too many wait, and asked once one of them is answered', async () => {
     const { ask, service, run } = await createStage(await engine.createStore())
     const asking = service.approverFor(run, () => {})
     const asked = []
@@ -206,7 +206,7 @@ describeEngines('what an agent asks', (engine) => {
     ])
   })
 
-  it('is not asked any more when its run has ended, and refused', async () => {
+  it('is refused unasked if its run has ended', async () => {
     const { work, run, queue, store, service } = await createStage(await engine.createStore())
     await queue.settle(work, { kind: 'handed-back', runId: run.id })
     const { approve } = service.approverFor(run, () => {})
@@ -214,7 +214,7 @@ describeEngines('what an agent asks', (engine) => {
     expect([answer.isAllowed, await store.approvals.list({}, 9)]).toEqual([false, []])
   })
 
-  it('is not asked when the store is away, and refused', async () => {
+  it('is refused unasked if the store is unavailable', async () => {
     const store = await engine.createStore()
     const { run, openService } = await createStage(store)
     const broken = { ...store, approvalRules: { allows: () => Promise.reject(new Error('away')) } }
@@ -258,7 +258,7 @@ describeEngines('what is remembered', (engine) => {
     ])
   })
 
-  it('is the whole tool, where that was said', async () => {
+  it('covers the whole tool if the person said so', async () => {
     const { ask, service, run } = await createStage(await engine.createStore())
     const { approval } = await ask()
     await service.answer(approval.id, { decision: 'allow', remember: 'tool', by: 'ben' })
@@ -269,7 +269,7 @@ describeEngines('what is remembered', (engine) => {
     })
   })
 
-  it('is never what holds a secret, which is on record nowhere', async () => {
+  it('never covers an input with a secret, which is stored nowhere', async () => {
     const { ask, service, store } = await createStage(await engine.createStore())
     const { approval, answer } = await ask({ toolName: 'Bash', toolInput: { command: `curl -H ${SECRET} x` } })
     const refused = service.answer(approval.id, { decision: 'allow', remember: 'this', by: 'ben' })
@@ -293,7 +293,7 @@ describeEngines('what is remembered', (engine) => {
 })
 
 describeEngines('a question that was shown', (engine) => {
-  it('is closed where it was shown, also when its gateway died', async () => {
+  it('is closed where it was shown, even if its gateway has died', async () => {
     const { ask, service, ended, store, clock, queue } = await createStage(await engine.createStore())
     const [first, second] = [await ask(), await ask()]
     for (const { approval } of [first, second]) {

@@ -1,7 +1,7 @@
 import type { ApprovalAnswer, ApprovalRequest } from '../../src/backends/types.js'
 import type { Gateway } from '../../src/gateway.js'
 import type { Approval } from '../../src/store/approvals.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 
 interface Asked {
   approval: Approval
@@ -9,7 +9,7 @@ interface Asked {
   abort: AbortController
 }
 
-/** Asks as the agent of the run that goes on in a gateway, and waits until that is on record. */
+/** Asks as the agent of the gateway's current run, and waits until the question is stored. */
 export async function askNow({ store, approvals }: Gateway, request: ApprovalRequest): Promise<Asked> {
   const { message, run } = await until(async () => {
     const active = (await store.inbox.listOpen(9)).find(({ state }) => state === 'active')

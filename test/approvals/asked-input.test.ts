@@ -36,7 +36,7 @@ describe('what a rule is about', () => {
 })
 
 describe('what is shown of an input', () => {
-  it('has no secret in it and is never too long', () => {
+  it('contains no secret and is never too long', () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.string(), fc.oneof(fc.jsonValue(), fc.constant(SECRET), fc.constant('y'.repeat(50_000)))),
@@ -71,7 +71,7 @@ describe('what is shown of an input', () => {
     ['Write', { file_path: 'a.ts', content: 'x' }, 'Write: a.ts'],
     ['mcp__run', { command: 'ls', script: 'rm' }, 'mcp__run: ls (and 1 more field)'],
     ['mcp__run', { script: 'rm', args: [] }, 'mcp__run (and 2 more fields)'],
-  ])('leaves nothing out of one line without a word: %s %j', (toolName, toolInput, line) => {
+  ])('never shortens a line silently: %s %j', (toolName, toolInput, line) => {
     expect(summaryOf({ toolName, toolInput })).toBe(line)
   })
 

@@ -1,25 +1,23 @@
-// A message's whole turn by an agent that asks, with everything above the agent as it is.
+// The whole turn of a message by an agent that asks, with the real parts above the agent.
 
-import { randomUUID } from 'node:crypto'
-import { expect, it, onTestFinished } from 'vitest'
-import { ApprovalService } from '../../src/approvals/approval-service.js'
+import { expect, it } from 'vitest'
 import type { AgentEvent, AgentRequest, BackendName } from '../../src/backends/types.js'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import type { CredentialStore } from '../../src/credentials/credential-store.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
-import { createLog } from '../../src/log.js'
-import { Queue } from '../../src/turns/queue.js'
-import { Worker } from '../../src/turns/work.js'
 import { AgentRuntime } from '../../src/runtime/agent-runtime.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
-import { openStore } from '../../src/store/store.js'
 import { type PlanDependencies, planTurn } from '../../src/turns/plan.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
-import { succeeded } from '../scripted-backend.js'
-import { until } from '../waiting.js'
-import { BASH } from './stage.js'
+import { succeeded } from '../kit/scripted-backend.js'
+import { until } from '../kit/waiting.js'
+import { approvalsOn, BASH } from './stage.js'
+import { SILENT_LOG } from '../kit/log.js'
+import { openTestStore } from '../kit/engines.js'
+import { queueOn } from '../kit/queue.js'
+import { createWorker } from '../kit/worker.js'
 
-/** Asks once, and answers with what it was told; without anybody to ask it says so. */
+/** Asks once, and answers with the decision; says so if there is nobody to ask. */
 const askingAgent = {
   name: () => 'claude' as const,
   capabilities: () => ({ supportsToolControl: true }),
@@ -33,25 +31,13 @@ const askingAgent = {
 }
 
 async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions: 'allow' | 'ask' }) {
-  const log = createLog({ level: 'silent' })
-  const store = await openStore({ file: ':memory:' }, log)
-  onTestFinished(() => store.close())
+  const store = await openTestStore({ file: ':memory:' })
   const clock = { now: Date.now() }
   const now = (): number => clock.now
   const config: GatewayConfig = loadConfig({ HOME: '/home/ada', WORKING_DIR: '/srv', ...variables })
   if (project) await store.projects.put({ id: 'site', directory: '/srv/site', ...project }, 'file', now())
-  const approvals = new ApprovalService({
-    config,
-    store,
-    channels: [],
-    scrubber: createScrubber(),
-    onAsked: () => {},
-    log,
-    now,
-    newId: randomUUID,
-    pollMs: 10,
-  })
-  const queue = new Queue(store, { ...config, gatewayId: 'g', now, newId: randomUUID })
+  const approvals = approvalsOn(store, { config, now })
+  const queue = queueOn(store, { gatewayId: 'g', now })
   const sessions = new SessionManager(store.sessions, { idleMs: 0, now })
   const runtime = new AgentRuntime(
     config,
@@ -65,28 +51,11 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
   const agents = { resolve: () => ({ agent: askingAgent }) } as never
   const credentials = { valuesFor: async () => [] } as unknown as CredentialStore
   const dependencies = {
-    ...{ config, agents, runtimes, channels: [], credentials, approvals, gatewayId: 'g', log, now },
+    ...{ config, agents, runtimes, channels: [], credentials, approvals, gatewayId: 'g', log: SILENT_LOG, now },
     metrics: { measured: (_work: Work, _backend: string, run: RunTurn) => run },
     scrubber: createScrubber(),
   } as unknown as PlanDependencies
-  const worker = new Worker({
-    ...config,
-    channels: ['test'],
-    queue,
-    store,
-    replies: { claim: async () => undefined, send() {}, wake() {} },
-    plan: (work) => planTurn(work, dependencies),
-    onSettled: () => {},
-    onCancelled: () => {},
-    onEvents: () => {},
-    onRecorded: () => {},
-    onStep: () => {},
-    scrub: (text) => text,
-    log,
-    now,
-    newId: randomUUID,
-  })
-  onTestFinished(() => worker.stop(0))
+  const worker = createWorker({ channels: ['test'], queue, store, plan: (work) => planTurn(work, dependencies), now })
   const place = { channel: 'test', address: 'a', ...(project && { projectId: 'site' }) }
   const { messageId, conversationId } = await queue.accept({
     ...place,
@@ -115,7 +84,7 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
 
 const ASK = { AGENT_PERMISSIONS: 'ask' }
 
-it('asks and goes on when it is allowed; what waits is told between the beginning and the end', async () => {
+it('asks, and continues when allowed; the wait is reported between start and end', async () => {
   const { asked, approvals, answered } = await setup(ASK)
   const { id } = await asked()
   await approvals.answer(id, { decision: 'allow', by: 'ann' })
@@ -130,7 +99,7 @@ it('asks and goes on when it is allowed; what waits is told between the beginnin
   })
 })
 
-it('tells with the answer that nobody has answered', async () => {
+it('says in the answer that nobody has decided', async () => {
   const { asked, answered, clock } = await setup({ ...ASK, APPROVAL_TIMEOUT_MS: '120000' })
   await asked()
   clock.now += 120_000
@@ -148,7 +117,7 @@ it.each([
   expect((await answered()).reply).toEqual([text])
 })
 
-it('is asked where the project says so', async () => {
+it('is asked if the project says so', async () => {
   const { asked, approvals, answered } = await setup({}, { agentPermissions: 'ask' })
   const approval = await asked()
   await approvals.answer(approval.id, { decision: 'deny', by: 'ann', message: 'Not here.' })

@@ -1,14 +1,15 @@
-// One or two gateways' worth of the service, on one database, and a run in which an agent asks.
+// The service, as in one or two gateways on one database, and a run whose agent asks.
 
 import { randomUUID } from 'node:crypto'
 import { type ApprovalOptions, ApprovalService, type RunApproval } from '../../src/approvals/approval-service.js'
 import type { ApprovalAnswer, ApprovalRequest } from '../../src/backends/types.js'
 import type { Channel, EndedQuestion } from '../../src/channels/types.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
-import { Queue } from '../../src/turns/queue.js'
 import type { Approval } from '../../src/store/approvals.js'
 import type { Store } from '../../src/store/store.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
+import { SILENT_LOG } from '../kit/log.js'
+import { queueOn } from '../kit/queue.js'
 
 export const START = Date.UTC(2026, 10, 16, 12, 30)
 export const TIMEOUT_MS = 600_000
@@ -18,26 +19,34 @@ export const BASH: ApprovalRequest = {
   toolInput: { command: 'npm install', description: 'Installs' },
 }
 
+export function approvalsOn(store: Store, options: Partial<ApprovalOptions> = {}): ApprovalService {
+  return new ApprovalService({
+    config: { approvalTimeoutMs: TIMEOUT_MS },
+    store,
+    channels: [],
+    scrubber: createScrubber(),
+    onAsked: () => {},
+    log: SILENT_LOG,
+    now: Date.now,
+    newId: randomUUID,
+    pollMs: 10,
+    ...options,
+  })
+}
+
 export async function createStage(store: Store, { projectId }: { projectId?: string } = {}) {
   const clock = { now: START }
   const now = (): number => clock.now
   const ended: EndedQuestion[] = []
   const channel = { name: 'test', endQuestion: async (question: EndedQuestion) => void ended.push(question) }
   const openService = (more: Partial<ApprovalOptions> = {}) =>
-    new ApprovalService({
-      config: { approvalTimeoutMs: TIMEOUT_MS },
-      store,
+    approvalsOn(store, {
       channels: [channel as unknown as Channel],
       scrubber: createScrubber([SECRET]),
-      onAsked: () => {},
-      log: { debug() {}, info() {}, warn() {}, error() {} },
       now,
-      newId: randomUUID,
-      pollMs: 10,
       ...more,
     })
-  const options = { gatewayId: 'g', maxQueueDepth: 9, leaseMs: 1_000, replyExpiryMs: 1_000, now, newId: randomUUID }
-  const queue = new Queue(store, options)
+  const queue = queueOn(store, { leaseMs: 1_000, now })
   const begin = async (address = 'a') => {
     const place = { channel: 'test', address, ...(projectId !== undefined && { projectId }) }
     await queue.accept({ ...place, platformId: randomUUID(), author: 'ann', text: 'Install it' })
@@ -64,7 +73,7 @@ export async function createStage(store: Store, { projectId }: { projectId?: str
     told,
     notes: asking.notes,
     abort,
-    /** Until it is on record. */
+    /** Waits until the question is stored. */
     ask: (request = BASH, by: RunApproval = asking) => ask(store, by, request, abort.signal),
   }
 }

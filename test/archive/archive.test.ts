@@ -2,12 +2,10 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, write
 import { dirname, join } from 'node:path'
 import { expect, it, vi } from 'vitest'
 import { rebuildArchive } from '../../src/cli/commands/archive.js'
-import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createStage } from './stage.js'
-
-const LOG = createLog({ level: 'silent' })
+import { SILENT_LOG } from '../kit/log.js'
 
 describeEngines('archive', (engine) => {
   it('writes a day with everything that was said and what became of it', async () => {
@@ -113,7 +111,7 @@ run \`id-13\`, model \`opus\`
 `)
   })
 
-  it('names the files that went with an answer, also with one that is nothing else', async () => {
+  it('names the files of an answer, even if it has no text', async () => {
     const { say, answer, write, read } = await createStage(engine)
     const directory = '/srv/site'
     await say('2025-03-01T10:00:00Z', 'Draw it')
@@ -130,7 +128,7 @@ run \`id-13\`, model \`opus\`
     ])
   })
 
-  it('lets nobody but its owner read', async () => {
+  it('is readable by its owner only', async () => {
     const { say, answer, write, fileOf, directory } = await createStage(engine)
     await say('2025-03-01T10:00:00Z', 'Hello')
     await write(await answer('2025-03-01T10:00:05Z', 'Hi'))
@@ -139,7 +137,7 @@ run \`id-13\`, model \`opus\`
     expect(modes).toEqual([0o700, 0o700, 0o700, 0o600])
   })
 
-  it('writes the day of a message again when it is answered on another', async () => {
+  it('rewrites the day of a message that is answered on another day', async () => {
     const { say, answer, write, read } = await createStage(engine)
     await say('2025-03-01T23:59:59Z', 'First')
     await say('2025-03-01T23:59:59.999Z', 'Second')
@@ -151,14 +149,14 @@ run \`id-13\`, model \`opus\`
     expect(days).toEqual([['> First', '> Second'], ['> One'], ['> Two']])
   })
 
-  it('leaves days alone that have not changed', async () => {
+  it('does not touch unchanged days', async () => {
     const { say, answer, write, fileOf, read } = await createStage(engine)
     await say('2025-03-01T10:00:00Z', 'Hello')
     const id = await answer('2025-03-01T10:00:05Z', 'Hi')
     await write(id)
     await say('2025-03-03T10:00:00Z', 'Hello again')
     await write(await answer('2025-03-03T10:00:05Z', 'Hi'))
-    // Were it looked at, it would be put right.
+    // It would be corrected if it were read.
     writeFileSync(fileOf('2025-03-01.md'), 'Not looked at')
     await say('2025-03-05T10:00:00Z', 'Hello again')
     await write(await answer('2025-03-05T10:00:05Z', 'Hi'))
@@ -180,7 +178,7 @@ run \`id-13\`, model \`opus\`
     expect(files()).toEqual(before)
   })
 
-  it('makes good with the next turn what was not written before', async () => {
+  it('catches up on the next turn', async () => {
     const { say, answer, write, fileOf } = await createStage(engine)
     await say('2025-03-01T10:00:00Z', 'Hello')
     const id = await answer('2025-03-01T10:00:05Z', 'Hi')
@@ -195,21 +193,18 @@ run \`id-13\`, model \`opus\`
   })
 
   it('warns when it cannot write, and writes it the next time', async () => {
-    const { say, answer, write, read, logged, directory } = await createStage(engine)
+    const { say, answer, write, read, log, directory } = await createStage(engine)
     writeFileSync(directory, 'In the way')
     await say('2025-03-01T10:00:00Z', 'Hello')
     const id = await answer('2025-03-01T10:00:05Z', 'Hi')
     await write(id)
-    const warnings = logged.map(({ msg, conversationId }) => ({ msg, conversationId }))
+    const warnings = log.warnings.map(([message, fields]) => [message, fields?.['conversationId']])
     rmSync(directory)
     await write(id)
-    expect([warnings, read('2025-03-01.md').includes('> Hello')]).toEqual([
-      [{ msg: 'archive.not-written', conversationId: id }],
-      true,
-    ])
+    expect([warnings, read('2025-03-01.md').includes('> Hello')]).toEqual([[['archive.not-written', id]], true])
   })
 
-  it('has written everything that was asked for, however often and for how many', async () => {
+  it('has written everything requested, however often and for however many conversations', async () => {
     const { say, answer, archive, read } = await createStage(engine)
     const addresses = Array.from({ length: 20 }, (_, index) => `room ${index}`)
     for (const address of addresses) {
@@ -222,7 +217,7 @@ run \`id-13\`, model \`opus\`
     expect(said).toEqual(addresses.map((address) => [`> I am in ${address}`, '> So am I']))
   })
 
-  it('goes on after updates that came while it was writing', async ({ onTestFinished }) => {
+  it('continues with updates that came while it was writing', async ({ onTestFinished }) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const { say, answer, archive, fileOf } = await createStage(engine)
@@ -235,7 +230,7 @@ run \`id-13\`, model \`opus\`
     const written = archive.flush()
     archive.update({ id: two })
     await written
-    // The timer of the second, which the first write took along.
+    // The timer of the second update, which the first write covered.
     await vi.advanceTimersByTimeAsync(60_000)
     archive.update({ id: three })
     await archive.flush()
@@ -243,7 +238,7 @@ run \`id-13\`, model \`opus\`
     expect(days).toEqual([true, true, true])
   })
 
-  it('is made again from a database that is only read, without secrets', async () => {
+  it('can be rebuilt from a read-only database, without secrets', async () => {
     const { say, answer, read, home, location, fileOf } = await createStage(engine)
     await say('2025-03-01T10:00:00Z', 'Hello')
     await answer('2025-03-02T10:00:05Z', 'Hi')
@@ -252,8 +247,8 @@ run \`id-13\`, model \`opus\`
     mkdirSync(dirname(leftover), { recursive: true })
     writeFileSync(leftover, 'Half a f')
     utimesSync(leftover, 0, 0)
-    const store = await openStoreReadOnly(location, LOG)
-    const text = await rebuildArchive(home, store, LOG, (day) => day.replaceAll('sk-12345', '[secret]'))
+    const store = await openStoreReadOnly(location, SILENT_LOG)
+    const text = await rebuildArchive(home, store, SILENT_LOG, (day) => day.replaceAll('sk-12345', '[secret]'))
     await store.close()
     const names = readdirSync(dirname(leftover)).toSorted()
     expect([text, names, read('2025-03-01.md', '../..').match(/^>.*/gm)]).toEqual([
@@ -265,6 +260,6 @@ run \`id-13\`, model \`opus\`
 
   it('says so when there is nothing to archive', async () => {
     const { store, home } = await createStage(engine)
-    expect(await rebuildArchive(home, store, LOG, (text) => text)).toBe('There is nothing to archive yet.')
+    expect(await rebuildArchive(home, store, SILENT_LOG, (text) => text)).toBe('There is nothing to archive yet.')
   })
 })

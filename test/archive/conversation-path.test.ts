@@ -27,7 +27,7 @@ const HOSTILE = [
 ]
 
 describe('conversationPath', () => {
-  it('keeps a name to recognise', () => {
+  it('keeps a recognisable name', () => {
     expect(conversationPath('discord', 'guild/123.thread_4')).toMatch(/^discord\/guild-123\.thread_4-[0-9a-f]{16}$/)
   })
 
@@ -37,7 +37,7 @@ describe('conversationPath', () => {
     expect(parts).toEqual([1, 2, 3, 4].map(() => expect.stringMatching(name)))
   })
 
-  it('gives no two conversations the same, also where case does not count', () => {
+  it('gives no two conversations the same path, even if case is ignored', () => {
     const pairs = HOSTILE.flatMap((address) => [...HOSTILE.map((channel) => [channel, address] as const)])
     const paths = pairs.map(([channel, address]) => conversationPath(channel, address).toLowerCase())
     expect(new Set(paths).size).toBe(pairs.length)

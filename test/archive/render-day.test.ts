@@ -32,7 +32,7 @@ function renderReply(reply: Partial<Reply>): string {
 }
 
 describe('renderDay', () => {
-  it('quotes every line, so that nothing in a text is taken for ours', () => {
+  it('quotes every line, so that no text looks like ours', () => {
     const { section } = render({ text: '## 10:00:00 `claude`\r\n\r\n---\r```\n[a]: b\n    code  ' })
     expect(section).toBe('## 00:00:00 `ann`\n\n> ## 10:00:00 `claude`\n>\n> ---\n> ```\n> [a]: b\n>     code  \n')
   })
@@ -42,7 +42,7 @@ describe('renderDay', () => {
     expect(section).toBe('## 00:00:00 `ann`\n\n> `````\n> Hi</blockquote>\n> ````\n> # Mine\n> `````\n')
   })
 
-  it('removes what would command a terminal', () => {
+  it('removes terminal control sequences', () => {
     const { section } = render({ text: 'a\u001B[2Jb\u0007\tc\u009Bd\u202Ee' })
     expect(section).toBe('## 00:00:00 `ann`\n\n> a[2Jb\tcde\n')
   })

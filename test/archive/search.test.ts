@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest'
 import { search, type SearchOptions } from '../../src/cli/commands/search.js'
-import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createStage, type Stage } from './stage.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 function searchIn({ store }: Pick<Stage, 'store'>, words: string[], options: Partial<SearchOptions> = {}) {
   return search(store, { words, isJson: false, ...options })
 }
 
-/** Just the texts, whole. */
+/** Only the full texts. */
 async function textsOf(stage: Stage, words: string[], options: Partial<SearchOptions> = {}): Promise<string[]> {
   const hits = JSON.parse(await searchIn(stage, words, { ...options, isJson: true })) as { text: string }[]
   return hits.map(({ text }) => text)
@@ -45,15 +45,15 @@ describeEngines('search', (engine) => {
     ])
   })
 
-  it('works on a database that is only read', async () => {
+  it('works on a read-only database', async () => {
     const stage = await stageWith(engine, ['Hello'])
-    const store = await openStoreReadOnly(stage.location, createLog({ level: 'silent' }))
+    const store = await openStoreReadOnly(stage.location, SILENT_LOG)
     const texts = await textsOf({ ...stage, store }, ['hello'])
     await store.close()
     expect(texts).toEqual(['Hello'])
   })
 
-  it('gives the whole of it as JSON', async () => {
+  it('prints everything as JSON', async () => {
     const stage = await createStage(engine)
     await stage.say('2025-03-01T10:00:00Z', 'Hi')
     await stage.answer('2025-03-01T10:00:05Z', 'Hello\nyou', { notes: ['A note.'] })
@@ -100,14 +100,14 @@ describeEngines('search', (engine) => {
     expect(await foundIn(await stageWith(engine, texts), Object.keys(expected))).toEqual(expected)
   })
 
-  it('does not take the form in which a reply is stored for its text', async () => {
+  it('does not search the stored form of a reply', async () => {
     const stage = await createStage(engine)
     await stage.say('2025-03-01T10:00:00Z', 'Hi')
     await stage.answer('2025-03-01T10:00:05Z', 'Well\nnow')
     expect(await textsOf(stage, ['isError'])).toEqual([])
   })
 
-  it('looks for what was said, not for the files that went with it', async () => {
+  it('searches texts, not the files sent with them', async () => {
     const stage = await createStage(engine)
     await stage.say('2025-03-01T10:00:00Z', 'Draw it')
     await stage.answer('2025-03-01T10:00:05Z', 'Here it is.', { files: [{ path: 'plot.png', directory: '/srv/site' }] })
@@ -117,7 +117,7 @@ describeEngines('search', (engine) => {
     })
   })
 
-  it('wants every word, in any order', async () => {
+  it('requires every word, in any order', async () => {
     const stage = await stageWith(engine, ['the quick\nbrown fox', 'brown bread', 'fox, brown'])
     expect([await textsOf(stage, ['fox', 'brown']), await textsOf(stage, ['brown fox'])]).toEqual([
       ['fox, brown', 'the quick\nbrown fox'],
@@ -125,7 +125,7 @@ describeEngines('search', (engine) => {
     ])
   })
 
-  it('keeps to a conversation, a channel and a time', async () => {
+  it('can be limited to a conversation, a channel and a time', async () => {
     const stage = await stageWith(engine, ['word a', 'word b', 'word c'])
     const found = await Promise.all([
       textsOf(stage, ['word'], { address: 'room 1' }),
@@ -149,7 +149,7 @@ describeEngines('search', (engine) => {
     ])
   })
 
-  it('cuts a long line around the hit and removes what would command the terminal', async () => {
+  it('cuts a long line around the hit and removes terminal control sequences', async () => {
     const stage = await createStage(engine)
     const text = `\u001B]0;title\u0007${'👍'.repeat(300)} the needle\u202E ${'x'.repeat(300)}`
     await stage.say('2025-03-01T10:00:00Z', text, { address: `a\u001B[2J\n${'b'.repeat(60)}`, author: 'a\tn\u0007n' })
@@ -169,7 +169,7 @@ describeEngines('search', (engine) => {
     ])
   })
 
-  it('refuses what is no date', async () => {
+  it('refuses an invalid date', async () => {
     const stage = await createStage(engine)
     const dates = ['yesterday', '2025-02-30', '2025-13-01', '2025-03-01T25:00', '']
     const refusals = dates.map((since) => searchIn(stage, ['x'], { since }).catch((error: unknown) => error))
@@ -181,7 +181,7 @@ describeEngines('search', (engine) => {
     )
   })
 
-  it('refuses to look for nothing', async () => {
+  it('refuses an empty search', async () => {
     const stage = await createStage(engine)
     await expect(searchIn(stage, [' ', ''])).rejects.toMatchObject({ code: 'request_invalid' })
   })

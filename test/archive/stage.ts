@@ -1,15 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { Archive } from '../../src/archive/archive.js'
 import { conversationPath } from '../../src/archive/conversation-path.js'
 import type { Reply } from '../../src/channels/types.js'
-import { createLog } from '../../src/log.js'
 import { Queue } from '../../src/turns/queue.js'
 import type { Settlement } from '../../src/turns/types.js'
 import type { Store, StoreLocation } from '../../src/store/store.js'
-import { openTestStore, type TestEngine } from '../engines.js'
+import { openTestStore, type TestEngine } from '../kit/engines.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { recordingLog, type RecordingLog } from '../kit/log.js'
+import { queueOn } from '../kit/queue.js'
 
 export const CHANNEL = 'chat'
 
@@ -20,11 +20,10 @@ export interface Stage {
   home: string
   directory: string
   archive: Archive
-  /** What was logged. */
-  logged: Record<string, unknown>[]
-  /** Takes a message in; `at` is an ISO time. */
+  log: RecordingLog
+  /** Accepts a message; `at` is an ISO time. */
   say(at: string, text: string, options?: { address?: string; author?: string }): Promise<string>
-  /** Works on the message that comes next. The conversation's id. */
+  /** Works on the next message. Returns the conversation's id. */
   work(at: string, settle: (runId: string) => Settlement): Promise<string>
   answer(at: string, text: string, reply?: Partial<Reply>): Promise<string>
   fileOf(name: string, address?: string): string
@@ -35,28 +34,19 @@ export interface Stage {
 
 const RESULT = { isError: false, durationMs: 1 }
 
-/** A queue whose clock and ids are known: `id-1`, `id-2` and so on. */
+/** A queue with a known clock and known ids: `id-1`, `id-2` and so on. */
 export async function createStage(engine: TestEngine): Promise<Stage> {
   const location = await engine.createLocation()
   const store = await openTestStore(location)
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-archive-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const home = temporaryDirectory()
   const directory = join(home, 'archive')
-  const logged: Record<string, unknown>[] = []
-  const log = createLog({ destination: { write: (line) => logged.push(JSON.parse(String(line)) as never) > 0 } })
+  const log = recordingLog()
   const archive = new Archive(directory, store, log)
 
   let now = 0
   let lastId = 0
   const newId = () => `id-${(lastId += 1)}`
-  const queue = new Queue(store, {
-    gatewayId: 'one',
-    maxQueueDepth: 2,
-    leaseMs: 1_000,
-    replyExpiryMs: 1_000,
-    now: () => now,
-    newId,
-  })
+  const queue = queueOn(store, { maxQueueDepth: 2, now: () => now, newId })
   const work: Stage['work'] = async (at, settle) => {
     now = Date.parse(at)
     const runId = newId()
@@ -73,7 +63,7 @@ export async function createStage(engine: TestEngine): Promise<Stage> {
     home,
     directory,
     archive,
-    logged,
+    log,
     say: async (at, text, { address = 'room', author = 'ann' } = {}) => {
       now = Date.parse(at)
       const platformId = newId()

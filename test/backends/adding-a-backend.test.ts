@@ -1,12 +1,12 @@
 // Follows docs/adding-a-backend.md to the letter, in a copy of the sources, to show that it suffices for a turn.
 
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import type { AgentEvent } from '../../src/backends/types.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const PROJECT = join(import.meta.dirname, '../..')
 
@@ -44,8 +44,7 @@ console.log(JSON.stringify({ events, names: BACKEND_NAMES, agentBackend, args, p
 `
 
 test('the page is enough to add an agent', async ({ onTestFinished }) => {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-sixth-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const directory = temporaryDirectory(onTestFinished)
   for (const name of ['src', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
     cpSync(join(PROJECT, name), join(directory, name), { recursive: true })
   }

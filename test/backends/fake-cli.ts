@@ -1,10 +1,9 @@
 // Backends that drive fake executables in place of the CLI, each with its own home and working directory.
 
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import type { TestContext } from 'vitest'
 import type { BackendDependencies, CliBackend } from '../../src/backends/engine/cli-backend.js'
 import { createBackend } from '../../src/backends/registry.js'
 import type {
@@ -14,11 +13,11 @@ import type {
   BackendAdapterConfig,
   BackendName,
 } from '../../src/backends/types.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 /** The time in these tests: Sunday 2026-11-15, 12:00 local time. */
 export const NOW = new Date(2026, 10, 15, 12).getTime()
-
-const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** The minimal output of each CLI for the answer "done". */
 export const ANSWERS: Record<BackendName, string> = {
@@ -56,9 +55,8 @@ export interface Stage {
 }
 
 /** Contract: called in a test; everything is removed afterwards. A concurrent test passes its own `onTestFinished`. */
-export function createStage(onFinished: (remove: () => void) => void = onTestFinished): Stage {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-test-')))
-  onFinished(() => rmSync(directory, { recursive: true, force: true }))
+export function createStage(onFinished?: TestContext['onTestFinished']): Stage {
+  const directory = temporaryDirectory(onFinished)
   const [home, workingDir] = [join(directory, 'home'), join(directory, 'work')]
   mkdirSync(home)
   mkdirSync(workingDir)
@@ -99,7 +97,7 @@ export function createFakeBackend(name: BackendName, cliPath: string, stage: Sta
       ...options.config,
     },
     {
-      log: LOG,
+      log: SILENT_LOG,
       now: () => NOW,
       ...dependencies,
       environment: { PATH: process.env['PATH'], HOME: stage.home, ...options.environment },

@@ -6,7 +6,7 @@ import { withResults } from '../../bench/performance-page.js'
 const page = readFileSync(new URL('../../docs/performance.md', import.meta.url), 'utf8')
 
 describe('docs/performance.md', () => {
-  it('tells what bench/results.json has', () => {
+  it('shows the figures of bench/results.json', () => {
     const results = JSON.parse(
       readFileSync(new URL('../../bench/results.json', import.meta.url), 'utf8'),
     ) as Measurement[]

@@ -1,15 +1,15 @@
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { steps } from '../service/routes/stage.js'
+import { steps } from '../kit/steps-agent.js'
 import { describeBrowser } from './browser.js'
 import { ASKING, openStage } from './stage.js'
 
 const PAGES = ['now', 'conversations', 'projects', 'agents', 'queue', 'credentials', 'figures', 'first-steps']
 
-/** What hinders people, and where. */
+/** Accessibility problems, and where they are. */
 async function findingsOf(page: Page): Promise<string[]> {
-  // Run by the browser's own console, which the policy of the page does not bind.
+  // Run by the browser's console, to which the page's policy does not apply.
   await page.evaluate(axe.source)
   const { violations } = await page.evaluate<axe.AxeResults>('axe.run()')
   return violations
@@ -61,7 +61,7 @@ describeBrowser('everybody', (browser) => {
     expect([findings, wide, problems]).toEqual([[], width, []])
   })
 
-  it.each(['dark', 'light'] as const)('can choose the colours, where the system is %s', async (colorScheme) => {
+  it.each(['dark', 'light'] as const)('can choose the colours if the system is %s', async (colorScheme) => {
     const { page, logIn } = await openStage(await browser(), { colorScheme })
     await logIn()
     const grounds: string[] = []

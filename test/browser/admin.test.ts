@@ -4,8 +4,8 @@ import type { AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { issueToken } from '../../src/service/auth.js'
-import { steps } from '../service/routes/stage.js'
-import { until } from '../waiting.js'
+import { steps } from '../kit/steps-agent.js'
+import { until } from '../kit/waiting.js'
 import { describeBrowser } from './browser.js'
 import { pastRuns, storePastRuns } from './past-runs.js'
 import { openStage } from './stage.js'
@@ -24,7 +24,7 @@ const PAGES = [
 ]
 
 describeBrowser('running a gateway', (browser) => {
-  it('makes a project of a template, and says in words what is wrong with its id', async () => {
+  it('creates a project from a template, and explains what is wrong with its id', async () => {
     const { page, client, logIn, problems } = await openStage(await browser())
     await logIn('#/projects')
     await page.getByRole('link', { name: 'New project' }).click()
@@ -55,7 +55,7 @@ describeBrowser('running a gateway', (browser) => {
     ])
   })
 
-  it('changes a project and removes it, once more asked', async () => {
+  it('changes a project, and removes it after a confirmation', async () => {
     const { page, client, logIn, problems } = await openStage(await browser())
     await client.projects.create({ name: 'Shop', template: 'empty' })
     await logIn('#/projects/shop')
@@ -103,7 +103,7 @@ describeBrowser('running a gateway', (browser) => {
     ])
   })
 
-  it('takes dead letters up again, and drops them', async () => {
+  it('retries dead letters, and drops them', async () => {
     const { page, client, say, release, logIn, problems } = await openStage(await browser())
     await say(steps({ fail: 'Invalid API key', unless: 'key' }, { text: 'Now it works.' }))
     await until(async () => (await client.queue.list()).failed.length === 1, 'a dead letter')
@@ -126,7 +126,7 @@ describeBrowser('running a gateway', (browser) => {
     expect([(await client.queue.list()).failed, total.errors, problems]).toEqual([[], { auth: 2 }, []])
   })
 
-  it('drops nothing after a "No", also while the page is drawn again and again', async () => {
+  it('drops nothing after a "No", even if the page is redrawn again and again', async () => {
     const { page, client, say, logIn, problems } = await openStage(await browser())
     await say(steps({ fail: 'Invalid API key' }))
     await until(async () => (await client.queue.list()).failed.length === 1, 'a dead letter')
@@ -151,7 +151,7 @@ describeBrowser('running a gateway', (browser) => {
     await logIn('#/figures?days=30')
     const chart = page.getByRole('region', { name: 'Runs' }).first()
     await chart.locator('canvas').waitFor()
-    await expect.poll(() => colouredPixels(page), { timeout: 30_000 }).toEqual(Array(6).fill(true))
+    await expect.poll(() => colouredPixels(page)).toEqual(Array(6).fill(true))
     await chart.getByText('Table').click()
     const cells = await chart.getByRole('row').evaluateAll((rows) => rows.map((row) => row.textContent ?? ''))
     const perDay = (await client.figures({ group: 'day' })).figures
@@ -168,7 +168,7 @@ describeBrowser('running a gateway', (browser) => {
     }).toEqual({ rows: 32, total: true, empty: 30 - perDay.length, problems: [] })
   })
 
-  it('only shows, where the token may only read', async () => {
+  it('is read-only with a read-only token', async () => {
     const { page, url, store, client, say, problems } = await openStage(await browser())
     await client.projects.create({ name: 'Shop', template: 'empty' })
     await say(steps({ fail: 'Invalid API key' }))
@@ -242,7 +242,7 @@ describeBrowser('running a gateway', (browser) => {
   )
 })
 
-/** A browser tells of each answer that is no success; these were asked for. */
+/** A browser reports each failed request; these were intended. */
 function isUnexpected(problem: string): boolean {
   return !problem.includes('status of 400')
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// An agent in the wire format of Claude Code, as a process that stays: it asks before it uses its tool; told to do it
+// A warm agent in the wire format of Claude Code: it asks before it uses its tool; told to do it
 // twice, it asks for the next when the answer was seen, but before anybody has looked for what else there is.
 
 import { randomUUID } from 'node:crypto'

@@ -11,7 +11,7 @@ const LONGEST_TEST_MS = 240_000
 
 const MISSING = 'The tests of the dashboard need Chromium in PATH (Debian: apt-get install chromium).'
 
-/** A suite with a browser of its own; skipped where there is none, unless AETHEEL_TEST_BROWSER=required. */
+/** A suite with its own browser; skipped if there is none, unless AETHEEL_TEST_BROWSER=required. */
 export function describeBrowser(title: string, suite: (browser: () => Promise<Browser>) => void): void {
   if (executablePath === undefined && process.env['AETHEEL_TEST_BROWSER'] === 'required') throw new Error(MISSING)
   describe.skipIf(executablePath === undefined)(`${title}, in Chromium`, { timeout: LONGEST_TEST_MS }, () => {

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import type { ConversationDetails } from '../../src/client/aetheel-client.js'
-import { journal, steps } from '../service/routes/stage.js'
+import { journalIn, steps } from '../kit/steps-agent.js'
 import { describeBrowser } from './browser.js'
 import { openStage } from './stage.js'
 
 describeBrowser('conversations', (browser) => {
-  it('begins a conversation, shows the answer as it is written, and goes on with it', async () => {
+  it('begins a conversation, shows the answer as it is written, and continues it', async () => {
     const { page, logIn, release, problems } = await openStage(await browser())
     await logIn('#/conversations')
     await page.getByRole('link', { name: 'New conversation' }).click()
@@ -38,7 +38,7 @@ describeBrowser('conversations', (browser) => {
     ])
   })
 
-  it('keeps what is typed until the gateway has it, and tells why it cannot be sent', async () => {
+  it('keeps the typed text until the gateway has it, and says why it cannot be sent', async () => {
     const { page, logIn, say, stopGateway, startGateway, problems } = await openStage(await browser())
     const id = await say('Hello')
     await logIn(`#/conversations/${id}`)
@@ -65,7 +65,7 @@ describeBrowser('conversations', (browser) => {
     ])
   })
 
-  it('stops what runs, and takes up what has failed', async () => {
+  it('stops a run, and retries a failed one', async () => {
     const { page, logIn, say, release, client, problems } = await openStage(await browser())
     const id = await say(steps({ text: 'On it. ' }, { hold: 'never' }))
     await logIn(`#/conversations/${id}`)
@@ -81,7 +81,7 @@ describeBrowser('conversations', (browser) => {
     expect([await transcript.getByRole('button', { name: 'Retry' }).count(), problems]).toEqual([0, []])
   })
 
-  it('chooses the model and the session, and goes back to an earlier one', async () => {
+  it('chooses the model and the session, and returns to an earlier one', async () => {
     const { page, logIn, say, site, client, problems } = await openStage(await browser())
     const id = await say('One')
     await logIn(`#/conversations/${id}`)
@@ -102,11 +102,9 @@ describeBrowser('conversations', (browser) => {
     await page.getByText('The next message begins a session.').waitFor()
     await tell('Three')
     await page.getByRole('region', { name: 'Earlier sessions' }).getByRole('button', { name: 'Resume' }).click()
-    await expect
-      .poll(async () => (await client.conversations.get(id)).session?.id, { timeout: 30_000 })
-      .toBe(journal(site)[0]?.sessionId)
+    await expect.poll(async () => (await client.conversations.get(id)).session?.id).toBe(journalIn(site)[0]?.sessionId)
     await tell('Four')
-    const [first, second, third, fourth] = journal(site)
+    const [first, second, third, fourth] = journalIn(site)
     expect([
       second?.model,
       second?.sessionId === first?.sessionId,
@@ -117,7 +115,7 @@ describeBrowser('conversations', (browser) => {
     ]).toEqual(['sonnet', true, false, false, true, []])
   })
 
-  it('chooses the project, the agent, and what becomes of messages meanwhile', async () => {
+  it('chooses the project, the agent, and the queue mode', async () => {
     const { page, logIn, client, problems } = await openStage(await browser())
     const { id } = await client.conversations.create()
     await logIn(`#/conversations/${id}`)
@@ -125,7 +123,7 @@ describeBrowser('conversations', (browser) => {
     await page.getByText('Agent and session').click()
     const choices = page.locator('.chat-choices')
     const chosen = async (value: (details: ConversationDetails) => unknown, wanted: unknown): Promise<void> => {
-      await expect.poll(async () => value(await client.conversations.get(id)), { timeout: 30_000 }).toBe(wanted)
+      await expect.poll(async () => value(await client.conversations.get(id))).toBe(wanted)
     }
     await choices.getByLabel(/^A message/).selectOption('interrupt')
     await chosen(({ queue_mode: mode }) => mode, 'interrupt')
@@ -139,14 +137,14 @@ describeBrowser('conversations', (browser) => {
     expect(problems).toEqual([])
   })
 
-  it('shows what agents write as text alone, and thousands of events in parts', async () => {
+  it("shows agents' output as text only, and thousands of events in parts", async () => {
     const { page, logIn, client, say, problems } = await openStage(await browser())
     const attack = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>[x](javascript:hacked=1)'
     const calls = Array.from({ length: STEPS }, (_, step) => ({ tool: 'Bash', input: { command: `step ${step}` } }))
     const id = await say(steps({ text: attack }, ...calls, { text: 'y', times: 600_000 }, { result: attack }))
-    await expect.poll(async () => (await client.conversations.get(id)).state, { timeout: 50_000 }).toBe('idle')
+    await expect.poll(async () => (await client.conversations.get(id)).state).toBe('idle')
     await client.conversations.send(id, steps({ text: 'y', times: 600_000 }))
-    await expect.poll(async () => (await client.conversations.get(id)).state, { timeout: 50_000 }).toBe('idle')
+    await expect.poll(async () => (await client.conversations.get(id)).state).toBe('idle')
     await logIn(`#/conversations/${id}`)
     const transcript = page.getByRole('region', { name: 'What was said' })
     await transcript.getByText('characters after this are not shown').first().waitFor()
@@ -174,10 +172,10 @@ describeBrowser('conversations', (browser) => {
     const { page, logIn, say, client, problems } = await openStage(await browser())
     await say('The needle is in the haystack')
     const other = await say('Nothing of that kind')
-    await expect.poll(async () => (await client.conversations.get(other)).state, { timeout: 30_000 }).toBe('idle')
+    await expect.poll(async () => (await client.conversations.get(other)).state).toBe('idle')
     await logIn('#/conversations')
     const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem')
-    await expect.poll(() => rows.count(), { timeout: 30_000 }).toBe(2)
+    await expect.poll(() => rows.count()).toBe(2)
     await page.getByRole('searchbox').fill('haystack NEEDLE')
     await page.locator('mark').first().waitFor()
     const marked = await page.locator('mark').allInnerTexts()
@@ -187,10 +185,10 @@ describeBrowser('conversations', (browser) => {
     expect([marked.toSorted(), count, problems]).toEqual([['haystack', 'needle'], 1, []])
   })
 
-  it('loads what was said earlier when one asks for it, and shows no more than one reads', async () => {
+  it('loads earlier messages on request, and shows no more than needed', async () => {
     const { page, logIn, client, say, release, problems } = await openStage(await browser())
     const id = await say(steps({ hold: 'all' }))
-    // What waits is in the transcript: nobody needs to answer it.
+    // Waiting messages are in the transcript: nobody needs to answer them.
     for (let number = 1; number <= WAITING; number += 1) await client.conversations.send(id, `Message ${number}.`)
     await logIn(`#/conversations/${id}`)
     const transcript = page.getByRole('region', { name: 'What was said' })
@@ -204,7 +202,7 @@ describeBrowser('conversations', (browser) => {
     expect([isThere, read, problems]).toEqual([0, true, []])
   })
 
-  it('lets those only read who may do no more', async () => {
+  it('is read-only for people who may only read', async () => {
     const { page, logIn, say, problems } = await openStage(await browser(), { scope: 'read' })
     const id = await say(steps({ text: 'All done.' }))
     await logIn(`#/conversations/${id}`)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { steps } from '../service/routes/stage.js'
+import { steps } from '../kit/steps-agent.js'
 import { describeBrowser } from './browser.js'
 import { openStage } from './stage.js'
 
@@ -15,7 +15,7 @@ const HTML = [
 const MOST_ELEMENTS = 3000
 
 describeBrowser('agents that write what they should not', (browser) => {
-  it('have their HTML shown as it was written, and nothing of it done', async () => {
+  it('have their HTML shown as text, and never executed', async () => {
     const { page, logIn, say, problems } = await openStage(await browser())
     await logIn()
     await say(steps({ text: HTML }, { tool: 'Bash', input: { command: HTML } }))
@@ -38,7 +38,7 @@ describeBrowser('agents that write what they should not', (browser) => {
     expect([shown < 100_000, problems]).toEqual([true, []])
   })
 
-  it(`do not hold it up by ${EVENTS} events, of which the last are there`, async () => {
+  it(`do not hold it up by ${EVENTS} events, of which the last are shown`, async () => {
     const { page, logIn, say, problems } = await openStage(await browser())
     await logIn()
     const tools = Array.from({ length: EVENTS / 2 }, (_, index) => ({

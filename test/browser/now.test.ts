@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import { steps } from '../service/routes/stage.js'
+import { steps } from '../kit/steps-agent.js'
 import { describeBrowser } from './browser.js'
 import { ASKING, openStage } from './stage.js'
 
 describeBrowser('now', (browser) => {
-  it('lets in by the token alone, and forgets it with the logout', async () => {
+  it('lets in only with the token, and forgets it at logout', async () => {
     const { page, url, logIn, problems } = await openStage(await browser())
     await page.goto(url)
     await page.getByLabel('Token').fill('aet_nobody_made_this')
@@ -39,14 +39,14 @@ describeBrowser('now', (browser) => {
     await run.getByText(command).waitFor()
     await run.getByText('word word word').waitFor()
     const before = (await run.innerText()).length
-    await expect.poll(async () => (await run.innerText()).length, { timeout: 30_000 }).toBeGreaterThan(before)
+    await expect.poll(async () => (await run.innerText()).length).toBeGreaterThan(before)
     await card.getByRole('button', { name: 'Stop' }).click()
     const ended = page.getByRole('region', { name: 'Just ended' }).getByRole('article')
     await ended.getByText('Stopped').waitFor()
     expect([await page.getByRole('region', { name: 'Running' }).count(), problems]).toEqual([0, []])
   })
 
-  it('takes up what failed', async () => {
+  it('retries a failed run', async () => {
     const { page, logIn, say, release, problems } = await openStage(await browser())
     await logIn()
     await say(steps({ fail: 'Invalid API key · Please run /login', unless: 'logged-in' }, { text: 'Now it works.' }))
@@ -59,13 +59,13 @@ describeBrowser('now', (browser) => {
     expect([await ended.getByRole('button', { name: 'Retry' }).count(), problems]).toEqual([0, []])
   })
 
-  it('shows what came before the page was opened, and changes of files as such', async () => {
+  it('shows what came before the page was opened, and file changes as diffs', async () => {
     const { page, logIn, say, release, client, problems } = await openStage(await browser())
     const edit = { file_path: '/src/a.ts', old_string: 'const a = 1\nkeep()', new_string: 'const a = 2\nkeep()' }
     const id = await say(
       steps({ text: 'Before. ' }, { tool: 'Edit', input: edit }, { hold: 'end' }, { text: 'After.' }),
     )
-    await expect.poll(async () => (await client.conversations.get(id)).state, { timeout: 30_000 }).toBe('running')
+    await expect.poll(async () => (await client.conversations.get(id)).state).toBe('running')
     await logIn()
     const run = page.getByRole('region', { name: 'What the agent does' })
     await run.getByText('Before.').waitFor()
@@ -77,7 +77,7 @@ describeBrowser('now', (browser) => {
     expect([changed.map((line) => line.trim()), problems]).toEqual([['- const a = 1', '+ const a = 2'], []])
   })
 
-  it('keeps open what one has opened when the run ends', async () => {
+  it('keeps details open when the run ends', async () => {
     const { page, logIn, say, release, problems } = await openStage(await browser())
     await logIn()
     await say(steps({ tool: 'Bash', input: { command: 'npm test' } }, { hold: 'end' }, { text: 'After.' }))
@@ -89,7 +89,7 @@ describeBrowser('now', (browser) => {
     expect([await ended.locator('.tool-body').count(), problems]).toEqual([1, []])
   })
 
-  it('asks for what an agent asks, and tells it the answer', async () => {
+  it("shows an agent's question, and passes the answer on", async () => {
     const { page, logIn, say, client, problems } = await openStage(await browser(), { settings: ASKING })
     await logIn()
     const id = await say('Install it')
@@ -104,9 +104,7 @@ describeBrowser('now', (browser) => {
     await question.getByRole('button', { name: 'Deny', exact: true }).click()
     const answers = []
     for (const conversation of [id, refused]) {
-      await expect
-        .poll(async () => (await client.conversations.get(conversation)).state, { timeout: 30_000 })
-        .toBe('idle')
+      await expect.poll(async () => (await client.conversations.get(conversation)).state).toBe('idle')
       const { entries } = await client.conversations.messages(conversation)
       answers.push(entries.flatMap((entry) => (entry.type === 'message' ? entry.replies : [])).at(-1)?.text)
     }
@@ -117,7 +115,7 @@ describeBrowser('now', (browser) => {
     ])
   })
 
-  it('asks again at once, when the agent does', async () => {
+  it('asks again at once if the agent does', async () => {
     const { page, logIn, say, problems } = await openStage(await browser(), { settings: ASKING })
     await logIn()
     await say('Do it twice')
@@ -130,7 +128,7 @@ describeBrowser('now', (browser) => {
     expect([await question.count(), problems]).toEqual([0, []])
   })
 
-  it('says when it is not up to date, and goes on by itself when the gateway is there again', async () => {
+  it('says when it is out of date, and catches up when the gateway is back', async () => {
     const { page, logIn, say, release, stopGateway, startGateway, problems } = await openStage(await browser())
     await logIn()
     await say(steps({ text: 'Before the end. ' }, { hold: 'restart' }, { text: 'After the start.' }))

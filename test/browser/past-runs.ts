@@ -22,7 +22,7 @@ const PLACES = [
   { backend: 'claude', projectId: 'shop', runsADay: 4 },
 ]
 
-/** Weeks of work that look like it, the same each time. Contract: the first two of each seven days are empty. */
+/** Weeks of plausible work, the same each time. Contract: the first two of each seven days are empty. */
 export function pastRuns(days: number, now: number): PastRun[] {
   const random = numbersFrom(7)
   const today = now - (now % DAY_MS)
@@ -48,7 +48,7 @@ export function pastRuns(days: number, now: number): PastRun[] {
   })
 }
 
-/** Puts them where runs are kept, as if they had been. The gateway serves no terminal, and leaves them alone. */
+/** Stores them as past runs. The gateway serves no terminal, so it leaves them alone. */
 export async function storePastRuns(store: Store, runs: PastRun[]): Promise<void> {
   await store.transaction(async (tables) => {
     for (const run of runs.toSorted((a, b) => a.at - b.at)) await storeRun(tables, run)

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { AetheelClient } from '../../src/client/aetheel-client.js'
 import { issueToken } from '../../src/service/auth.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import { describeBrowser } from './browser.js'
 import { pastRuns, storePastRuns } from './past-runs.js'
 import { openStage } from './stage.js'
@@ -18,7 +18,7 @@ const DAYS = 30
 /** Of one picture. */
 const MOST_BYTES = 150_000
 
-/** Where the gateway of the pictures has its projects is nobody's. */
+/** Hides the directory of the projects. */
 const HIDE_PLACE = `([place, name]) => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(place, name)
@@ -61,7 +61,7 @@ describeBrowser('pictures', (browser) => {
     const take = async (name: string, path: string, sign: string): Promise<void> => {
       await page.goto(`${url}/#/${path}`)
       await page.getByText(sign).first().waitFor()
-      // What is drawn, and what is asked for after that.
+      // For drawing, and for requests after that.
       await page.waitForTimeout(2_000)
       await page.evaluate(`(${HIDE_PLACE})(${JSON.stringify([dirname(site), '/srv'])})`)
       await page.screenshot({ path: `${IMAGES}/${name}.png` })

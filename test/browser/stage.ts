@@ -1,13 +1,13 @@
 // A real gateway with a fake agent, and a page of its dashboard in a real browser.
 
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { onTestFinished } from 'vitest'
 import type { Scope } from '../../src/store/tokens.js'
+import { freePort } from '../kit/loopback.js'
 import { serve } from '../service/routes/served.js'
-import { makePlace, release, tokenFor } from '../service/routes/stage.js'
+import { release } from '../kit/steps-agent.js'
+import { Place, tokenFor } from '../service/routes/stage.js'
 
 /** Asks before it uses its tool. */
 export const ASKING = {
@@ -19,7 +19,7 @@ export const ASKING = {
 /** Under load a page may take its time. */
 const LONGEST_MS = 60_000
 
-/** What a browser says of requests that we mean to fail: before the login, and while there is no gateway. */
+/** Console messages of requests that are meant to fail: before the login, and while there is no gateway. */
 const EXPECTED =
   /status of (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/
 
@@ -37,7 +37,7 @@ interface StageOptions {
 export async function openStage(browser: Browser, options: StageOptions = {}) {
   const { settings = {}, viewport = { width: 1280, height: 900 }, colorScheme = 'dark', scope = 'admin' } = options
   const { bypassCSP = false } = options
-  const place = makePlace({ httpPort: await freePort(), ...settings })
+  const place = new Place({ httpPort: await freePort(), ...settings })
   let gateway = await serve(place)
   const { url } = gateway
   const token = await tokenFor(gateway, scope)
@@ -74,7 +74,7 @@ export async function openStage(browser: Browser, options: StageOptions = {}) {
   }
 }
 
-/** What the console tells of errors, and what no script has caught. */
+/** Errors in the console, and uncaught ones. */
 function problemsOf(page: Page): string[] {
   const problems: string[] = []
   page.on('console', (message) => {
@@ -82,13 +82,4 @@ function problemsOf(page: Page): string[] {
   })
   page.on('pageerror', (error) => problems.push(String(error)))
   return problems
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
 }

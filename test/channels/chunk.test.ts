@@ -27,7 +27,7 @@ describe('chunkMarkdown, of any text', () => {
   })
 })
 
-it('cuts within the limit, none blank, nothing lost, also with fences in lists and quotes', () => {
+it('cuts within the limit, none blank, nothing lost, even with fences in lists and quotes', () => {
   const anyText = fc.tuple(anyPieces('- ', '1. ', '> ', '> - ', '    '), fc.integer({ min: 50, max: 300 }))
   fc.assert(
     fc.property(anyText, ([text, limit]) => {
@@ -40,7 +40,7 @@ it('cuts within the limit, none blank, nothing lost, also with fences in lists a
 })
 
 describe('chunkMarkdown', () => {
-  it('leaves alone what fits, and gives nothing for nothing', () => {
+  it('leaves a fitting text alone, and returns nothing for an empty one', () => {
     expect(['  a\n\nb \n', '', ' \n\u00A0\t'].map((text) => chunkMarkdown(text, 50))).toEqual([['  a\n\nb \n'], [], []])
   })
 
@@ -83,7 +83,7 @@ describe('chunkMarkdown', () => {
     expect(chunkMarkdown(text, 52)).toEqual([words(20), `## Title\n\nRun this:\n\n${words(30)}`])
   })
 
-  it('closes a fence that it cuts and opens it again as it was', () => {
+  it('closes a fence that it cuts, and reopens it', () => {
     const code = ['  if (a) {', '    b()', '  }', '', '  if (c) {', '    d()', '  }']
     const fences = [
       ['```ts', '```'],
@@ -100,7 +100,7 @@ describe('chunkMarkdown', () => {
     )
   })
 
-  it('closes a fence that was left open, also where no cut is needed', () => {
+  it('closes a fence that was left open, even if no cut is needed', () => {
     expect(['```ts\nlet a\n', 'Text\n~~~'].map((text) => chunkMarkdown(text, 50))).toEqual([
       ['```ts\nlet a\n```'],
       ['Text\n~~~\n~~~'],
@@ -115,12 +115,12 @@ describe('chunkMarkdown', () => {
     ])
   })
 
-  it('keeps a fence whole where that is possible', () => {
+  it('keeps a fence whole if possible', () => {
     const fence = `\`\`\`\n${words(30)}\n\`\`\``
     expect(chunkMarkdown(`${words(12)}\n${fence}\n${words(8)}`, 50)).toEqual([words(12), `${fence}\n${words(8)}`])
   })
 
-  it('opens again a fence in a list or in a quote where it was', () => {
+  it('reopens a fence in a list or in a quote', () => {
     const block = (first: string, lead: string, ...lines: string[]) =>
       [first, ...[...lines, '```'].map((line) => `${lead}${line}`)].join('\n')
     const code = ['const a = 1', 'const b = 2', 'const c = 3', 'const d = 4'] as const
@@ -141,7 +141,7 @@ describe('chunkMarkdown', () => {
     ])
   })
 
-  it('cuts an info string that is longer than a part, and goes on with the code', () => {
+  it('cuts an info string that is longer than a part, and continues with the code', () => {
     const parts = chunkMarkdown(`\`\`\`${'i'.repeat(60)}\ncode\n\`\`\``, 50)
     expect(parts).toEqual([`\`\`\`${'i'.repeat(43)}\n\`\`\``, `\`\`\`\n${'i'.repeat(17)}\ncode\n\`\`\``])
   })
@@ -160,7 +160,7 @@ describe('chunkMarkdown', () => {
     ])
   })
 
-  it('does not cut inline code or a link where another place exists', () => {
+  it('does not cut inline code or a link if there is another place', () => {
     const texts = [
       `${words(30)} \`a b c d e f g h i j k\` ${words(5)}`,
       `${words(30)} [a b c d](https://example.com/a) b`,

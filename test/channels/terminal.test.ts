@@ -20,11 +20,11 @@ const EVENT: LiveEvent = {
   event: { type: 'output', content: 'Hi', stream: 'stdout', timestamp: 0 },
 }
 
-it('takes a reply when nobody looks: it is on record', async () => {
+it('accepts a reply when nobody watches: it is stored', async () => {
   await expect(new TerminalChannel().send(REPLY)).resolves.toBeUndefined()
 })
 
-it('shows events and replies to all who look at their conversation, and to nobody else', async () => {
+it('shows events and replies to everybody who watches their conversation, and to nobody else', async () => {
   const channel = new TerminalChannel()
   const [first, second, elsewhere] = [viewer(channel, 'here'), viewer(channel, 'here'), viewer(channel, 'there')]
   channel.show(EVENT)
@@ -32,7 +32,7 @@ it('shows events and replies to all who look at their conversation, and to nobod
   expect([first.seen, second.seen, elsewhere.seen]).toEqual([[EVENT, REPLY], [EVENT, REPLY], []])
 })
 
-it('forgets who has left', async () => {
+it('forgets watchers who have left', async () => {
   const channel = new TerminalChannel()
   const { seen, leave } = viewer(channel, 'here')
   leave()
@@ -41,13 +41,13 @@ it('forgets who has left', async () => {
   expect(seen).toEqual([])
 })
 
-it('is sent again a reply that could not be shown', async () => {
+it('gets a reply again that could not be shown', async () => {
   const channel = new TerminalChannel()
   channel.attach('here', { onEvent: () => {}, onReply: () => Promise.reject(new Error('The disk is full')) })
   await expect(channel.send(REPLY)).rejects.toThrow('The disk is full')
 })
 
-it('closes its door when nothing more is shown', async () => {
+it('closes its socket with close, not with stop', async () => {
   let isOpen = true
   const channel = new TerminalChannel(async () => {
     isOpen = false

@@ -1,13 +1,14 @@
-// The client against a whole gateway, over a socket, with an agent that is a process.
+// The client against a whole gateway, over a socket, with an agent in a process.
 
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { AetheelApiError, AetheelClient } from '../../src/client/aetheel-client.js'
-import { startHttpServer } from '../../src/service/server.js'
-import { makePlace, type Place, release, startService, steps, tokenFor } from '../service/routes/stage.js'
-import { until } from '../waiting.js'
+import { release, steps } from '../kit/steps-agent.js'
+import { serve } from '../service/routes/served.js'
+import { Place } from '../service/routes/stage.js'
+import { until } from '../kit/waiting.js'
 
-it('makes a project, has its agent work, follows that and removes the project', async () => {
-  const { client } = await serve(makePlace())
+it('creates a project, lets its agent work, follows it and removes the project', async () => {
+  const { client } = await serve()
   const project = await client.projects.create({ name: 'My Shop', template: { name: 'empty' } })
   const command = await client.execute('my-shop', { prompt: steps({ text: 'Hello', result: 'Done' }) })
   const names: string[] = []
@@ -31,7 +32,7 @@ it('makes a project, has its agent work, follows that and removes the project', 
 })
 
 it('follows a command over a restart of the gateway, without a gap', async () => {
-  const place = makePlace()
+  const place = new Place()
   const first = await serve(place)
   let { url } = first
   const client = new AetheelClient({
@@ -58,7 +59,7 @@ it('follows a command over a restart of the gateway, without a gap', async () =>
 })
 
 it('runs programs and git, and waits for their end', async () => {
-  const { client } = await serve(makePlace())
+  const { client } = await serve()
   const shell = await client.shell('site', { command: ['node', '-e', 'console.log(6 * 7)'] })
   const git = await client.git('site', { command: ['init', '--quiet'] })
   const ended = await Promise.all([shell.finished(), git.finished()])
@@ -69,7 +70,7 @@ it('runs programs and git, and waits for their end', async () => {
 })
 
 it('gives the same command for the same key, and lists the commands page by page', async () => {
-  const { client } = await serve(makePlace())
+  const { client } = await serve()
   const options = { idempotencyKey: 'once' }
   const first = await client.execute('site', { prompt: 'hello' }, options)
   const again = await client.execute('site', { prompt: 'hello' }, options)
@@ -85,7 +86,7 @@ it('gives the same command for the same key, and lists the commands page by page
 })
 
 it('ends a command by its id, once more, too', async () => {
-  const { client } = await serve(makePlace())
+  const { client } = await serve()
   const { id } = await client.execute('site', { prompt: steps({ text: 'Begun' }, { hold: 'ever' }) })
   const command = client.command('site', id)
   for await (const { name } of command.events()) if (name === 'output') break
@@ -96,8 +97,8 @@ it('ends a command by its id, once more, too', async () => {
   expect(await command.finished()).toMatchObject({ state: 'cancelled' })
 })
 
-it('shows the queue, and takes up and lets go what failed', async () => {
-  const { client } = await serve(makePlace())
+it('shows the queue, and retries and drops failed commands', async () => {
+  const { client } = await serve()
   const prompt = steps({ fail: 'Invalid API key' })
   const command = await client.execute('site', { prompt })
   await command.finished()
@@ -122,8 +123,8 @@ it('shows the queue, and takes up and lets go what failed', async () => {
   expect(await client.queue.drop(command.id)).toMatchObject({ kind: 'message', state: 'dropped' })
 })
 
-it('goes on with the events of a command that is taken up again', async () => {
-  const { client } = await serve(makePlace())
+it('continues with the events of a command that is retried', async () => {
+  const { client } = await serve()
   const command = await client.execute('site', { prompt: steps({ fail: 'Invalid API key' }) })
   const idsAndNames = async (after: number): Promise<string[]> => {
     const seen: string[] = []
@@ -142,7 +143,7 @@ it('goes on with the events of a command that is taken up again', async () => {
 })
 
 it('shows the agents, and chooses that of new projects', async () => {
-  const { client } = await serve(makePlace())
+  const { client } = await serve()
   const agents = await client.agents.list()
   expect(agents.map(({ provider, status, is_default: isDefault }) => [provider, status, isDefault])).toEqual([
     ['claudecode', 'available', true],
@@ -156,7 +157,8 @@ it('shows the agents, and chooses that of new projects', async () => {
 })
 
 it('knows templates, credentials, tickets and the audit log, and what a command was answered with', async () => {
-  const { client, url } = await serve(makePlace())
+  const { client, url } = await serve()
+  const before = await client.audit({ limit: 200 })
   await client.credentials.set('NPM_TOKEN', { value: 'correct horse battery' })
   await client.credentials.set('DEPLOY_KEY', { value: 'correct horse battery', kind: 'file' }, { projectId: 'site' })
   const names = [await client.credentials.list(), await client.credentials.list({ projectId: 'site' })]
@@ -172,7 +174,7 @@ it('knows templates, credentials, tickets and the audit log, and what a command 
     left: await client.credentials.list(),
     submitted,
     isComplete: events.includes('event: complete'),
-    audit: (await client.audit({ limit: 200 })).length,
+    audit: (await client.audit({ limit: 200 })).length - before.length,
   }).toEqual({
     templates: ['empty', 'go', 'node-typescript', 'python'],
     names: [['NPM_TOKEN variable'], ['DEPLOY_KEY file']],
@@ -189,8 +191,8 @@ it('knows templates, credentials, tickets and the audit log, and what a command 
   })
 })
 
-it('tells the health of the gateway, also when that is bad', async () => {
-  const { client } = await serve(makePlace())
+it('reports the health of the gateway, even if it is bad', async () => {
+  const { client } = await serve()
   expect(await client.health()).toEqual({
     status: 'healthy',
     agents: {
@@ -209,8 +211,8 @@ it('tells the health of the gateway, also when that is bad', async () => {
   expect(await answering.health()).toEqual(unhealthy)
 })
 
-it('throws what the gateway says, with its code, status and problems', async () => {
-  const { client, url } = await serve(makePlace())
+it("throws the gateway's error, with its code, status and problems", async () => {
+  const { client, url } = await serve()
   const unknown = await errorOf(client.projects.get('no/such'))
   const invalid = await errorOf(client.execute('site', { prompt: ' ', timeout: -1 }))
   const stranger = await errorOf(new AetheelClient({ baseUrl: url, token: 'aet_wrong' }).health())
@@ -246,7 +248,7 @@ it('refuses a token that cannot be one, and does not show it', () => {
 })
 
 it('works in a page by the cookie of its login, until the logout', async () => {
-  const { url, token } = await serve(makePlace())
+  const { url, token } = await serve()
   const page = new AetheelClient({ baseUrl: url, fetch: browserAt(url) })
   const stranger = await errorOf(page.me())
   const me = await page.login(token)
@@ -262,8 +264,8 @@ it('works in a page by the cookie of its login, until the logout', async () => {
   ])
 })
 
-it('is logged out also when the gateway does not hear of it', async () => {
-  const { url, token } = await serve(makePlace())
+it('is logged out even if the gateway cannot be reached', async () => {
+  const { url, token } = await serve()
   const reach = browserAt(url)
   let isAway = false
   const page = new AetheelClient({
@@ -277,7 +279,7 @@ it('is logged out also when the gateway does not hear of it', async () => {
   expect([unheard.code, (await errorOf(page.me())).code]).toEqual(['unreachable', 'unauthorized'])
 })
 
-/** A `fetch` that keeps cookies and says where its page stands, as that of a browser does. */
+/** A `fetch` that keeps cookies and sends its origin, as a browser does. */
 function browserAt(origin: string): typeof fetch {
   let cookie = ''
   return async (address, init) => {
@@ -288,19 +290,6 @@ function browserAt(origin: string): typeof fetch {
     cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie
     return response
   }
-}
-
-/** A gateway that listens, and a client with a token for everything. */
-async function serve(place: Place) {
-  const dependencies = await startService(place)
-  const token = await tokenFor(dependencies, 'admin')
-  const server = await startHttpServer(dependencies)
-  const stop = async (): Promise<void> => {
-    await server.close()
-    await dependencies.gateway.stop()
-  }
-  onTestFinished(stop)
-  return { client: new AetheelClient({ baseUrl: server.url, token }), url: server.url, token, stop }
 }
 
 function clientWith(answer: () => Response | Promise<Response>): AetheelClient {

@@ -1,14 +1,14 @@
-// Against a server that breaks off where the test wants it to.
+// Against a server that disconnects where the test wants it to.
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { AetheelClient, type CommandEvent } from '../../src/client/aetheel-client.js'
 import { formatFrame } from '../../src/service/sse.js'
+import { serveHttp } from '../kit/loopback.js'
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void
 
-it('goes on after the last event it has seen when the connection breaks, and shows none twice', async () => {
+it('continues after the last event it has seen when the connection breaks, and shows none twice', async () => {
   const asked: unknown[] = []
   const command = await commandOf(
     (request, response) => {
@@ -47,7 +47,7 @@ it('ends at once when there is nothing after the event it has seen', async () =>
   expect(await all(command.events({ after: 5 }))).toEqual([])
 })
 
-it('leaves out events that it does not know, and what comes after the last', async () => {
+it('ignores unknown events, and whatever comes after the last', async () => {
   const command = await commandOf((_, response) =>
     begin(response).end(formatFrame('1', 'weather', '{}') + complete(2) + output(3)),
   )
@@ -64,7 +64,7 @@ it('says why when the gateway refuses', async () => {
   })
 })
 
-it('says so when the answer is no event stream', async () => {
+it('says so if the answer is not an event stream', async () => {
   const command = await commandOf((_, response) => response.end('<h1>Hello</h1>'))
   await expect(all(command.events())).rejects.toMatchObject({ code: 'unexpected_answer', status: 200 })
 })
@@ -94,10 +94,10 @@ it('closes the connection when the loop is left', async () => {
     response.once('close', isClosed)
   })
   for await (const _ of command.events()) break
-  await vi.waitFor(() => expect(isClosed).toHaveBeenCalledOnce(), { timeout: 30_000 })
+  await expect.poll(() => isClosed.mock.calls.length).toBe(1)
 })
 
-it('takes a connection for dead that says nothing, and comes back; gives up when nobody answers', async () => {
+it('treats a silent connection as dead, and reconnects; gives up if nobody answers', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   let count = 0
@@ -113,7 +113,7 @@ it('takes a connection for dead that says nothing, and comes back; gives up when
     },
   })
   const failed = all(client.command('site', '1').events()).catch((error: unknown) => error)
-  // Second by second: what is done between two timers may take longer than one turn.
+  // Second by second: work between two timers may take longer than one turn of the event loop.
   for (let second = 0; second < 600; second += 1) await vi.advanceTimersByTimeAsync(1_000)
   expect([await failed, count]).toMatchObject([
     {
@@ -127,18 +127,12 @@ it('takes a connection for dead that says nothing, and comes back; gives up when
 
 async function commandOf(...answers: Serve[]) {
   const rest = [...answers]
-  const server = createServer((request, response) => {
+  const url = await serveHttp((request, response) => {
     const serve = rest.shift()
     if (serve) serve(request, response)
     else refuse(response, 400, 'request_invalid')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return new AetheelClient({ baseUrl: `http://127.0.0.1:${port}/`, token: 'token\n' }).command('my site', '1')
+  return new AetheelClient({ baseUrl: `${url}/`, token: 'token\n' }).command('my site', '1')
 }
 
 function begin(response: ServerResponse): ServerResponse {

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { GatewayError } from '../../src/errors.js'
 import { TEMPLATE_NAMES } from '../../src/turns/inbound-reply/command-template.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const NUMBER = '+4915112345678'
 const SID = `AC${'0'.repeat(32)}`
@@ -201,7 +201,7 @@ describe('the heartbeat', () => {
     ])
   })
 
-  it('goes to the output channel where nobody may write by WhatsApp', () => {
+  it('goes to the output channel if nobody may write by WhatsApp', () => {
     const { config } = load({
       discordBotToken: 'MTE.x.y',
       outputChannelId: '100000000000000007',
@@ -219,13 +219,13 @@ describe('the heartbeat', () => {
       { everyMinutes: 30, to: `whatsapp:${NUMBER}` },
       'heartbeat.dailyTokens: is only estimated: with agent.format "text" no tokens are told.',
     ],
-  ])('that may not do what is meant is warned of: %j', (heartbeat, warning) => {
+  ])('that may not do what is meant causes a warning: %j', (heartbeat, warning) => {
     const reply = { agent: { kind: 'claude', format: 'text' } }
     const { config } = load({ heartbeat: { to: 'terminal:ops', ...heartbeat }, inbound: { reply } })
     expect(config.warnings.map((text) => text.replace(/^.*?: /, ''))).toEqual([warning])
   })
 
-  it('is none at 0 minutes', () => {
+  it('is off at 0 minutes', () => {
     expect(load({ heartbeat: { everyMinutes: 0 } }).config.heartbeat).toBeUndefined()
   })
 
@@ -262,8 +262,7 @@ interface Loaded {
 }
 
 function load(settings: object): Loaded {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-inbound-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const directory = temporaryDirectory()
   const file = join(directory, 'aetheel.json5')
   writeFileSync(file, JSON.stringify(settings))
   try {

@@ -13,7 +13,7 @@ describe('an OpenCode server in the configuration', () => {
     ['one here, with a password', { ...ENABLED, OPENCODE_PASSWORD: 'secret' }],
     ['one elsewhere, by https', { ...ENABLED, OPENCODE_PASSWORD: 'secret', OPENCODE_URL: 'https://build.example' }],
     ['what is set for one that is not used', { ...HOME, OPENCODE_URL: 'http://build.example' }],
-  ])('is taken without a word: %s', (_, variables) => {
+  ])('is accepted silently: %s', (_, variables) => {
     expect(loadConfig(variables).warnings).toEqual([])
   })
 
@@ -37,7 +37,7 @@ describe('an OpenCode server in the configuration', () => {
     ['OPENCODE_URL', 'http://127.0.0.1:4097'],
     ['OPENCODE_USERNAME', 'ada'],
     ['OPENCODE_PASSWORD', 'secret'],
-  ])('is refused where it is both managed and known by %s', (name, value) => {
+  ])('is refused if it is both managed and has %s', (name, value) => {
     expect(() => loadConfig({ ...MANAGED, [name]: value })).toThrow(
       `${name}: is for a server that runs already. Leave it out, or set opencodeManaged to false`,
     )

@@ -1,15 +1,13 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config.js'
 import { applyConfig, watchConfig } from '../../src/config/reload.js'
 import { GatewayError } from '../../src/errors.js'
-
-const SOON = { timeout: 60_000, interval: 20 }
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('applyConfig', () => {
-  it('changes what each message asks for, and names what waits for the next start', () => {
+  it('applies what each message reads, and names what waits for the next start', () => {
     const live = configOf({ queryTimeoutMs: 1000, inbound: { reply: { agent: { kind: 'claude' } } }, httpPort: 1 })
     const next = configOf({ queryTimeoutMs: 2000, httpPort: 2 })
     const change = applyConfig(live, next)
@@ -41,7 +39,7 @@ describe('applyConfig', () => {
 })
 
 describe('watchConfig', () => {
-  it('tells a change, a mistake, and a file that is gone and comes back, each once', async () => {
+  it('reports a change, a mistake, and a file that disappears and comes back, each once', async () => {
     const file = fileOf({ backendMaxTurns: 1 })
     const told: string[] = []
     const stop = watchConfig({
@@ -70,13 +68,13 @@ describe('watchConfig', () => {
     ]
     for (const [change, expected] of steps) {
       change()
-      await vi.waitFor(() => expect(told.at(-1)).toBe(expected), SOON)
+      await expect.poll(() => told.at(-1)).toBe(expected)
     }
     expect(told).toEqual(steps.map(([, expected]) => expected))
   })
 })
 
-it('what could not be taken over for another reason is told once, and taken over when that is gone', async () => {
+it('a change that fails for another reason is reported once, and applied when that is gone', async () => {
   const file = fileOf({ backendMaxTurns: 1 })
   const told: string[] = []
   let attempts = 0
@@ -91,7 +89,7 @@ it('what could not be taken over for another reason is told once, and taken over
     onProblem: (problem) => told.push(problem),
   })
   onTestFinished(stop)
-  await vi.waitFor(() => expect(told).toEqual(['The database is away.', 'changed 1']), SOON)
+  await expect.poll(() => told).toEqual(['The database is away.', 'changed 1'])
 })
 
 function configOf(settings: object) {
@@ -99,8 +97,7 @@ function configOf(settings: object) {
 }
 
 function fileOf(settings: object): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-reload-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   const file = join(directory, 'aetheel.json5')
   writeFileSync(file, JSON.stringify(settings))
   return file

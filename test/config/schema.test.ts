@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { configJsonSchema, SETTING_NAMES } from '../../src/config/schema.js'
 import { VARIABLES } from '../../src/config/variables.js'
 
-it('ships the JSON Schema that belongs to the code; "npm run schema" writes it anew', () => {
+it('ships the JSON Schema of the code; "npm run schema" rewrites it', () => {
   const shipped: unknown = JSON.parse(readFileSync(new URL('../../aetheel.schema.json', import.meta.url), 'utf8'))
   expect(shipped).toEqual(configJsonSchema())
 })
@@ -14,7 +14,7 @@ it('describes every setting for editors', () => {
   expect(silent).toEqual([])
 })
 
-it('is documented whole', () => {
+it('is fully documented', () => {
   const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8')
   const names = [...SETTING_NAMES, ...Object.values(VARIABLES).map(({ name }) => name)]
   expect(names.filter((name) => !page.includes(`| \`${name}\` `))).toEqual([])

@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config.js'
 import { configText } from '../../src/config/text.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('configText', () => {
-  it('keeps every text where it belongs, whatever it is', (test) => {
-    const directory = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
-    test.onTestFinished(() => rmSync(directory, { recursive: true }))
+  it('keeps every text in its place, whatever it is', (test) => {
+    const directory = temporaryDirectory(test.onTestFinished)
     const environment = { HOME: directory }
     const file = join(directory, 'aetheel.json5')
     const defaults = loadConfig(environment)

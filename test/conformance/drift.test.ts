@@ -30,7 +30,7 @@ it('finds the options in a help text, and not those of others that it names', ()
   expect(optionsIn(help.join('\n'))).toEqual(['--print', '--allowed-tools', '--allowedTools', '--mode'])
 })
 
-it('tells what has changed, what of it we use, and where to look', async () => {
+it('reports what has changed, which of it we use, and where to look', async () => {
   const none = { added: [], removed: [] }
   const same = { uninstallable: {}, options: none, columns: [] }
   const report = await renderDrift([

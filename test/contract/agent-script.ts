@@ -30,7 +30,7 @@ export type Step =
   /** Files in the working directory, to synchronise with the test. */
   | { touch: string }
   | { waitFor: string }
-  /** A process that ignores SIGTERM and the like and never ends by itself. */
+  /** A process that ignores SIGTERM and the like and never exits. */
   | { descendant: DescendantKind }
   | { ignoreSignals: NodeJS.Signals[] }
   | { onStop: Step[] }

@@ -14,7 +14,7 @@ const usageWith = (cacheReadTokens: number) => ({
 export function describeAnswers({ it, setup }: ContractPart): void {
   const { toolId: idOf = (id: string) => id, toolInput: inputOf = (command: string) => ({ command }) } = setup
   const usage = usageWith(setup.hidesCache === undefined ? 30 : 0)
-  const isEnding = setup.withoutProcess === undefined && setup.staysAs === undefined
+  const isEnding = setup.withoutProcess === undefined && setup.warmCommand === undefined
 
   describe('an answer', () => {
     it('comes as started, output and complete', async ({ stage }) => {
@@ -29,7 +29,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
         durationMs: expect.any(Number),
         usage,
       }
-      const lost = stage.warnings.filter(({ message }) => message.startsWith('live.'))
+      const lost = stage.log.warned.filter((message) => message.startsWith('live.'))
       expect({ events, broken, alive, lost }).toMatchObject({
         events: [started, output, { type: 'complete', result, timestamp: expect.any(Number) }],
         broken: [],
@@ -66,7 +66,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       },
     )
 
-    it('says what a tool was asked and what came of it', async ({ stage }) => {
+    it('shows the input and result of a tool', async ({ stage }) => {
       const prompt = stage.prompt(
         START,
         { tool: { id: 'one', command: 'ls', output: 'a.txt' } },
@@ -88,7 +88,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       expect({ types, output }).toEqual({ types: 'started thinking output complete', output: 'Hello' })
     })
 
-    it('counts the tokens of its own turn, also in a session that had one before', async ({ stage }) => {
+    it('counts the tokens of its own turn, even in a session that had one before', async ({ stage }) => {
       const first = await stage.see({ prompt: stage.prompt(START, { answer: 'Hello' }) })
       const { sessionUsage, sessionId = '' } = first.result
       const prompt = stage.prompt({ start: sessionId }, { answer: 'Hello again' })
@@ -96,7 +96,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       expect([first.result.usage, second.result.usage]).toEqual([usage, usage])
     })
 
-    it.for(Object.entries(setup.staysAs === undefined ? setup.documents : {}))(
+    it.for(Object.entries(setup.warmCommand === undefined ? setup.documents : {}))(
       'in the shape of a document works in run and in execute: %s',
       async ([, print], { stage }) => {
         const prompt = stage.prompt({ print })

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, AgentResult, ApprovalRequest, Approve } from '../../src/backends/types.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import { brokenInvariants } from './invariants.js'
 
 /** One turn. */
@@ -43,7 +43,7 @@ export function describeApprovals(name: string, { open, tool }: AskingSetup): vo
       expect(result.finalOutput).not.toBe('')
     })
 
-    it('and goes on without it when it is denied, and says why', async () => {
+    it('and continues without it when denied, and says why', async () => {
       const agent = await open('asks')
       const first = await resultOf(agent.begin('allowed', async () => ({ isAllowed: true })))
       const turn = agent.begin('denied', async () => ({ isAllowed: false, message: REASON }), first.sessionId)

@@ -27,7 +27,7 @@ export interface BackendSetup {
   withoutProcess?: string
   /** If that process stays warm: a part of its command line. Tests about its end are then skipped: its exit code, a last
    *  line without a newline, output after the final word, a document of many lines. */
-  staysAs?: string
+  warmCommand?: string
   /** Why that process survives the cancelling of its turn, even before it is ready: its files are removed with it, not with
    *  the run. */
   isShared?: string
@@ -93,7 +93,7 @@ export function describeBackendContract(
 ): void {
   const it = testOnStage(name, setup)
   const isProcess = setup.withoutProcess === undefined
-  const isEnding = isProcess && setup.staysAs === undefined
+  const isEnding = isProcess && setup.warmCommand === undefined
   const isHere = isProcess && setup.elsewhere === undefined
   const part: ContractPart = {
     it,

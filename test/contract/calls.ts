@@ -104,16 +104,16 @@ export function describeCalls({ it, itOfProcess, itHere, setup }: ContractPart):
       expect(stdin).toEqual('Hello')
     })
 
-    it('warns once of each option it cannot honour, and goes on', async ({ stage }) => {
+    it('warns once about each option it cannot honour, and continues', async ({ stage }) => {
       const backend = stage.backend({ maxTurns: 3, allowedTools: ['read'] })
       const { supportsMaxTurns, supportsToolControl } = backend.capabilities()
       const prompt = stage.prompt(START, { answer: 'Hello' })
       const results = [await backend.execute(prompt, ''), await backend.execute(prompt, '')]
-      const warning = (option: string, value: unknown) => ({
-        message: 'backend.option-ignored',
-        fields: { backend: setup.name, option, value },
-      })
-      expect({ results: results.map(({ responseText }) => responseText), warnings: stage.warnings }).toEqual({
+      const warning = (option: string, value: unknown) => [
+        'backend.option-ignored',
+        { backend: setup.name, option, value },
+      ]
+      expect({ results: results.map(({ responseText }) => responseText), warnings: stage.log.warnings }).toEqual({
         results: ['Hello', 'Hello'],
         warnings: [
           ...(supportsMaxTurns ? [] : [warning('maxTurns', 3)]),

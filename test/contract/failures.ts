@@ -1,11 +1,11 @@
 import { chmodSync, existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { AgentEvent, AgentRequest, BackendAdapterConfig } from '../../src/backends/types.js'
 import { START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
 import type { Stage } from './stage.js'
+import { until } from '../kit/waiting.js'
 
 export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }: ContractPart): void {
   const { label } = setup
@@ -49,14 +49,14 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
     /** A warm process says nothing after its final word. */
     const ofEnding = ['stderr over what the CLI reported', 'an exit code with a report on stdout']
     const sentences = Object.entries(executed).filter(
-      ([what]) => setup.staysAs === undefined || !ofEnding.includes(what),
+      ([what]) => setup.warmCommand === undefined || !ofEnding.includes(what),
     )
     itOfProcess.for(sentences)('has its exact sentence: %s', async ([, [steps, text]], { stage }) => {
       const { isError, responseText } = await stage.backend().execute(stage.prompt(...steps), '')
       expect({ isError, responseText }).toEqual({ isError: true, responseText: text })
     })
 
-    it.skipIf(setup.staysAs)('shows people the words of the CLI, not the noise on stderr', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('shows people the words of the CLI, not the noise on stderr', async ({ stage }) => {
       const steps: Step[] = [START, { printOnStderr: 'node: deprecated\n' }, { fail: 'Overloaded' }, { exit: 1 }]
       const { result, types, broken } = await stage.see({ prompt: stage.prompt(...steps) })
       expect({ result, types, broken }).toMatchObject({
@@ -71,7 +71,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       })
     })
 
-    it('is what the CLI says, also with exit code 0', async ({ stage }) => {
+    it('is what the CLI says, even with exit code 0', async ({ stage }) => {
       const result = await stage.backend().execute(stage.prompt(START, { fail: 'Overloaded' }, { exit: 0 }), '')
       expect(result).toEqual({ isError: true, responseText: 'Overloaded', sessionId: setup.newSession })
     })
@@ -90,7 +90,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       expect(result.failure).toMatchObject({ reason, message })
     })
 
-    it.skipIf(setup.staysAs)('without an answer has the reason no_result', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('without an answer has the reason no_result', async ({ stage }) => {
       const { result, types, broken } = await stage.see({ prompt: stage.prompt(START) })
       expect({ result, types, broken }).toMatchObject({
         result: {
@@ -103,7 +103,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       })
     })
 
-    it.skipIf(setup.staysAs)('closes what was open', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('closes what was open', async ({ stage }) => {
       const tools: Step[] = setup.tellsFinishedTools
         ? []
         : [{ tool: { id: 'one', command: 'a' } }, { tool: { id: 'two', command: 'b' } }]
@@ -171,7 +171,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       /** While nothing is printed, only the watchdog reads the clock. */
       const watched = async () => {
         const { looks } = clock
-        while (clock.looks < looks + 2) await sleep(5)
+        await until(() => clock.looks >= looks + 2)
       }
       const prompt = stage.prompt(
         ...[START, { waitFor: 'first' }],
@@ -191,7 +191,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
         } else if (event.type === 'output' && event.content === 'Still here') {
           await passTime()
           stage.touch('second')
-          while (!existsSync(join(stage.workingDir, 'printed'))) await sleep(5)
+          await until(() => existsSync(join(stage.workingDir, 'printed')))
           await passTime()
           stage.touch('third')
         }

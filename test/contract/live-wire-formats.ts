@@ -1,5 +1,5 @@
 // The wire formats of warm agents, where they differ from one-shot; shapes as in test/fixtures/<backend>/live-*.jsonl.
-// The process itself (test/fixtures/bin/staying-agent.mjs) reports the opening of a session and the start of a turn, and
+// The process itself (test/fixtures/bin/warm-agent.mjs) reports the opening of a session and the start of a turn, and
 // fills in the placeholders in angle brackets.
 
 import { type Speaker, speakers, USED } from './wire-formats.js'

@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { AgentEvent } from '../../src/backends/types.js'
 import { type DescendantKind, START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 
 export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: ContractPart): void {
   const descendants = (...kinds: DescendantKind[]): Step[] => kinds.map((descendant) => ({ descendant }))
@@ -81,7 +80,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
       })
     })
 
-    it.skipIf(setup.staysAs)('after a cancel that the agent ignores', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('after a cancel that the agent ignores', async ({ stage }) => {
       const controller = new AbortController()
       const steps: Step[] = [{ ignoreSignals: ['SIGINT', 'SIGTERM', 'SIGHUP'] }, START, { say: 'No' }, { hang: true }]
       const onEvent = ({ type }: AgentEvent) => type === 'output' && controller.abort()
@@ -167,7 +166,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
       const onEvent = async ({ type }: AgentEvent) => {
         if (type !== 'output') return
         controller.abort()
-        while (stage.alive().length > 0) await sleep(20)
+        await until(() => stage.alive().length === 0)
       }
       const { result } = await stage.see({ prompt: stage.prompt(...busy) }, { signal: controller.signal, onEvent })
       expect(result.failure?.reason).toEqual('cancelled')
@@ -185,7 +184,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
         )
         return { seen, run }
       })
-      while (!working.every(({ seen }) => seen.includes('output'))) await sleep(10)
+      await until(() => working.every(({ seen }) => seen.includes('output')))
       controllers[0].abort()
       const cancelled = await working[0]?.run
       const survivors = stage.alive().length
@@ -200,7 +199,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
   })
 
   describe('two runs at once', () => {
-    it('have their own events and end each by itself', async ({ stage }) => {
+    it('have their own events and end independently', async ({ stage }) => {
       const backend = stage.backend()
       const sessions = [setup.knownSession, setup.otherSession]
       const runs = sessions.map((sessionId, index) =>

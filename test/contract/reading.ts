@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { START, type Step, type Style } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
 import { agentPath } from './stage.js'
+import { until } from '../kit/waiting.js'
 
 const MIB = 1024 * 1024
 
@@ -12,7 +12,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
   const { toolId: idOf = (id: string) => id } = setup
 
   describe('what the agent prints', () => {
-    const ofEnding: Style[] = setup.staysAs === undefined ? ['indented', 'without-last-newline'] : []
+    const ofEnding: Style[] = setup.warmCommand === undefined ? ['indented', 'without-last-newline'] : []
     const styles: Style[] = ['crlf', 'coloured', 'after-a-byte-order-mark', 'in-half-characters', ...ofEnding]
     itOfProcess.for(styles)('is understood when it comes %s', async (style, { stage }) => {
       const answer = 'Grüße 🦆 漢字'
@@ -75,7 +75,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       })
     })
 
-    it.skipIf(setup.staysAs)('may hold two final words: the later one counts', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('may hold two final words: the later one counts', async ({ stage }) => {
       const prompt = stage.prompt(START, { answer: 'First.' }, START, { answer: 'Second.' })
       const { types, result, broken } = await stage.see({ prompt })
       expect({ types, finalOutput: result.finalOutput, broken }).toEqual({
@@ -98,7 +98,10 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const times = 1_000
       const say = Array.from({ length: times }, (_, index) => `${index} ${'x'.repeat(1_000)}\n`)
       const prompt = stage.prompt(START, { say }, { touch: 'done' }, { answer: '.' })
-      const { output, broken } = await stage.see({ prompt }, { onEvent: () => appears(join(stage.workingDir, 'done')) })
+      const { output, broken } = await stage.see(
+        { prompt },
+        { onEvent: () => until(() => existsSync(join(stage.workingDir, 'done'))) },
+      )
       const numbers = output.match(/^\d+(?= )/gm)?.map(Number)
       expect({ numbers, broken }).toEqual({ numbers: Array.from({ length: times }, (_, index) => index), broken: [] })
     })
@@ -122,7 +125,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const backend = stage.backend({}, { limits: { lineBytes: MIB, totalBytes: 3 * MIB } })
       const prompt = stage.prompt(START, { sayForEver: 'and on '.repeat(10_000) })
       const { result, broken, alive } = await stage.see({ prompt }, { backend })
-      const what = setup.staysAs === undefined ? 'in all' : 'in one turn'
+      const what = setup.warmCommand === undefined ? 'in all' : 'in one turn'
       const message = `The agent printed more than 3 MiB ${what} and was stopped.`
       expect({ failure: result.failure, broken, alive }).toEqual({
         failure: { reason: 'no_result', message, report: message, isLasting: true },
@@ -138,8 +141,4 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       expect({ finalOutput: result.finalOutput, broken }).toEqual({ finalOutput: 'I did not listen.', broken: [] })
     })
   })
-}
-
-async function appears(file: string): Promise<void> {
-  while (!existsSync(file)) await sleep(5)
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { ContractPart } from './backend-contract.js'
 import { agentPath, type Stage } from './stage.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import type { BackendDependencies } from '../../src/backends/engine/cli-backend.js'
 import type { AgentRequest } from '../../src/backends/types.js'
 
@@ -51,7 +51,7 @@ export function describeRunEnvironment({ it, itOfProcess, setup }: ContractPart)
       },
     )
 
-    it('cannot hold a NUL, and the value is not told', async ({ stage }) => {
+    it('cannot contain a NUL, and the value is not shown', async ({ stage }) => {
       const { result } = await stage.see({ prompt: 'Hello', environment: { TOKEN: 'secret\0' } })
       const message = 'The value of TOKEN has a NUL in it. Give it as a file instead.'
       expect(result.failure).toEqual({ reason: 'refused', message, report: message })

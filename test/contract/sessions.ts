@@ -6,7 +6,7 @@ import type { ContractPart } from './backend-contract.js'
 
 export function describeSessions({ it, setup }: ContractPart): void {
   describe('a session', () => {
-    it('goes on under its own id', async ({ stage }) => {
+    it('continues under its own id', async ({ stage }) => {
       const prompt = stage.prompt({ start: setup.knownSession }, { answer: 'Hello again' })
       const result = await stage.backend().execute(prompt, '', setup.knownSession)
       expect(result).toEqual({ isError: false, responseText: 'Hello again', sessionId: setup.knownSession })

@@ -1,10 +1,9 @@
 // The stage of one contract test: its own directories, a backend that drives a fake agent, and the record of a run.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { test } from 'vitest'
+import { test, type TestContext } from 'vitest'
 import type { BackendDependencies } from '../../src/backends/engine/cli-backend.js'
 import type {
   AgentBackend,
@@ -14,12 +13,13 @@ import type {
   BackendAdapterConfig,
   BackendName,
 } from '../../src/backends/types.js'
-import type { Log } from '../../src/log.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
 import { AgentScript, type Step } from './agent-script.js'
 import { brokenInvariants, kindsOf } from './invariants.js'
 import { printedAnswer, type Speaker } from './wire-formats.js'
 import type { BackendSetup } from './backend-contract.js'
+import { recordingLog } from '../kit/log.js'
+import { processDirectory } from '../kit/temporary-directory.js'
 
 export type CreateBackend = (
   config: BackendAdapterConfig,
@@ -43,24 +43,23 @@ export interface Seen {
 
 export class Stage {
   /** A unique value in the environment of every process of the run. */
-  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-stage-')))
-  readonly workingDir = this.makeDirectory('work')
-  readonly environment = { PATH: process.env['PATH'], HOME: this.makeDirectory('home') }
-  readonly warnings: Array<{ message: string; fields: Record<string, unknown> | undefined }> = []
-  readonly log: Log = {
-    debug: () => {},
-    info: () => {},
-    warn: (message, fields) => this.warnings.push({ message, fields }),
-    error: () => {},
-  }
+  readonly directory: string
+  readonly workingDir: string
+  readonly environment: { PATH: string | undefined; HOME: string }
+  readonly log = recordingLog()
 
   constructor(
     private readonly name: BackendName,
     private readonly create: CreateBackend,
+    onFinished?: TestContext['onTestFinished'],
     private readonly speaker?: () => Speaker,
     /** Part of a warm process's command line. */
-    private readonly staysAs?: string,
-  ) {}
+    private readonly warmCommand?: string,
+  ) {
+    this.directory = processDirectory(onFinished)
+    this.workingDir = this.makeDirectory('work')
+    this.environment = { PATH: process.env['PATH'], HOME: this.makeDirectory('home') }
+  }
 
   backend(config: Partial<BackendAdapterConfig> = {}, dependencies: Partial<BackendDependencies> = {}): AgentBackend {
     return this.create(
@@ -80,9 +79,9 @@ export class Stage {
   /** The prompt that makes the fake agent do this. */
   prompt(...steps: Step[]): string {
     const prompt = new AgentScript(this.name, this.directory, this.speaker).prompt(steps)
-    if (this.staysAs === undefined || !this.speaker) return prompt
+    if (this.warmCommand === undefined || !this.speaker) return prompt
     const alone = new AgentScript(this.name, this.directory).prompt(steps)
-    return `if [ "$STAYS" ]; then\n${prompt}\nelse\n${alone}\nfi`
+    return `if [ "$WARM" ]; then\n${prompt}\nelse\n${alone}\nfi`
   }
 
   /** The session that the agent opens instead of the requested one; if left out, it knows none. For agents that open it
@@ -120,8 +119,8 @@ export class Stage {
 
   alive(): string[] {
     const commands = livingProcesses(this.directory).map(({ command }) => command)
-    const { staysAs } = this
-    return staysAs === undefined ? commands : commands.filter((command) => !command.includes(staysAs))
+    const { warmCommand } = this
+    return warmCommand === undefined ? commands : commands.filter((command) => !command.includes(warmCommand))
   }
 
   /** What the deaf and the mirror agent print in this directory. */
@@ -146,11 +145,6 @@ export class Stage {
     mkdirSync(path)
     return path
   }
-
-  remove(): void {
-    endLivingProcesses(this.directory)
-    rmSync(this.directory, { recursive: true, force: true })
-  }
 }
 
 interface SeeOptions {
@@ -162,7 +156,7 @@ interface SeeOptions {
 export function agentPath(
   name:
     | 'fake-agent.sh'
-    | 'staying-agent.sh'
+    | 'warm-agent.sh'
     | 'deaf-agent.sh'
     | 'mirror-agent.sh'
     | 'old-agent.mjs'
@@ -171,18 +165,17 @@ export function agentPath(
   return fileURLToPath(new URL(`../fixtures/bin/${name}`, import.meta.url))
 }
 
-/** A test whose `stage` is removed afterwards. */
+/** A test with a `stage`. */
 export function testOnStage(
   name: BackendName,
-  { create, prepare, speaker, staysAs }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker' | 'staysAs'>,
+  { create, prepare, speaker, warmCommand }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker' | 'warmCommand'>,
 ) {
   return test.extend<{ stage: Stage }>({
-    stage: async ({ task: _task }, use) => {
-      const stage = new Stage(name, create, speaker, staysAs)
-      const putAway = await prepare?.(stage)
+    stage: async ({ onTestFinished }, use) => {
+      const stage = new Stage(name, create, onTestFinished, speaker, warmCommand)
+      const tearDown = await prepare?.(stage)
+      if (tearDown) onTestFinished(tearDown)
       await use(stage)
-      await putAway?.()
-      stage.remove()
     },
   })
 }

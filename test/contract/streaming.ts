@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { START } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
+import { until } from '../kit/waiting.js'
 
 export function describeStreaming({ it, setup }: ContractPart): void {
   describe('the streaming callback', () => {
@@ -38,7 +39,7 @@ export function describeStreaming({ it, setup }: ContractPart): void {
       )
       let streamed = ''
       const result = await stage.backend().execute(prompt, '', undefined, async (text) => {
-        while (!existsSync(join(stage.workingDir, 'done'))) await sleep(5)
+        await until(() => existsSync(join(stage.workingDir, 'done')))
         streamed += text
       })
       expect({ result, end: streamed.slice(-7) }).toEqual({ result: hello, end: 'x\nHello' })
@@ -68,7 +69,7 @@ export function describeStreaming({ it, setup }: ContractPart): void {
         if (calls === 1) stage.touch('go-on')
         return onStream()
       })
-      expect({ result, calls, warnings: stage.warnings.map(({ message }) => message) }).toEqual({
+      expect({ result, calls, warnings: stage.log.warned }).toEqual({
         result: hello,
         calls: 2,
         warnings: expect.arrayContaining(['stream.callback-failed']),

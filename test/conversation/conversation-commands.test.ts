@@ -1,17 +1,16 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { ApprovalService } from '../../src/approvals/approval-service.js'
-import { createScrubber } from '../../src/credentials/scrubber.js'
+import { describe, expect, it } from 'vitest'
 import { BackendRegistry, createBackend } from '../../src/backends/registry.js'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
 import { ConversationCommands } from '../../src/conversation/conversation-commands.js'
 import { isCommand, withoutAskPrefix } from '../../src/turns/accept.js'
-import { Queue } from '../../src/turns/queue.js'
-import { Worker } from '../../src/turns/work.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { NewRun } from '../../src/store/runs.js'
-import { openTestStore } from '../engines.js'
-import { failed, succeeded } from '../scripted-backend.js'
+import { openTestStore } from '../kit/engines.js'
+import { failed, succeeded } from '../kit/scripted-backend.js'
+import { queueOn } from '../kit/queue.js'
+import { approvalsOn } from '../approvals/stage.js'
+import { createWorker } from '../kit/worker.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 10, 16, 12, 30)
@@ -39,19 +38,15 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   let ids = 0
   const now = () => clock.now
   const newId = () => `id-${(ids += 1)}`
-  const queueOf = (gatewayId: string) =>
-    new Queue(store, { gatewayId, maxQueueDepth: 100, leaseMs: 30_000, replyExpiryMs: 900_000, now, newId })
+  const queueOf = (gatewayId: string) => queueOn(store, { gatewayId, now, newId })
   const queue = queueOf('g1')
   const sessions = new SessionManager(store.sessions, { idleMs: 0, now })
-  // None at first: the worker looks for messages by itself, too.
+  // None at first: the worker also looks for messages on its own.
   const served: string[] = []
-  const worker = new Worker({
+  const worker = createWorker({
     channels: served,
-    maxConcurrentQueries: 5,
-    leaseMs: 30_000,
     queue,
     store,
-    replies: { claim: async () => undefined, send() {}, wake() {} },
     plan: ({ conversation }) => ({
       backend: 'claude',
       directory: '/work',
@@ -68,32 +63,15 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
         return { result: failed('cancelled'), notes: [], session }
       },
     }),
-    onSettled: () => {},
-    onCancelled: () => {},
-    onEvents: () => {},
-    onRecorded: () => {},
-    onStep: () => {},
-    scrub: (text) => text,
-    log: { debug() {}, info() {}, warn() {}, error() {} },
     now,
     newId,
   })
-  onTestFinished(() => worker.stop(0))
   const config = { agentBackend: 'claude', backendModel: 'large', workingDir: '/work', queueMode: 'followup' } as const
   const isInstalled = async (backend: string) => backend !== 'pi'
   const modelsOf = (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
   const agents = new BackendRegistry(now)
   for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) agents.register(createBackend(name, BACKEND_CONFIG))
-  const approvals = new ApprovalService({
-    config: { approvalTimeoutMs: 10 * MINUTE_MS },
-    store,
-    channels: [],
-    scrubber: createScrubber(),
-    onAsked: () => {},
-    log: { debug() {}, info() {}, warn() {}, error() {} },
-    now,
-    newId,
-  })
+  const approvals = approvalsOn(store, { now, newId })
   const dependencies = { approvals, config, agents, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
   const commands = new ConversationCommands(dependencies)
   const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>
@@ -182,8 +160,8 @@ describe('a line', () => {
   })
 })
 
-describe('/help and what is unknown', () => {
-  it('lists every command with what it takes', async () => {
+describe('/help and unknown commands', () => {
+  it('lists every command with its arguments', async () => {
     const { command, conversation } = await setup()
     const lines = (await command('/help')).split('\n')
     expect([lines.map((line) => line.split(':')[0]), await conversation()]).toEqual([
@@ -231,7 +209,7 @@ describe('/new', () => {
 })
 
 describe('/approve and /deny', () => {
-  /** A turn that goes on, and an agent that asks in it as often as it has commands. */
+  /** A running turn, whose agent asks once for each command. */
   async function setupAsking(...commands: string[]) {
     const stage = await setup()
     const { store, say, work, approvals } = stage
@@ -259,7 +237,7 @@ describe('/approve and /deny', () => {
     )
   })
 
-  it('allow what is asked, and put it on record', async () => {
+  it('allow what is asked, and record it', async () => {
     const { command, answers, store, idOf } = await setupAsking('ls')
     const told = await command('/approve')
     const [entry] = await store.audit.list(1)
@@ -317,7 +295,7 @@ describe('/stop', () => {
     expect(await command('/stop')).toEqual('Nothing is running here.')
   })
 
-  it('ends the turn and tells what waits behind it', async () => {
+  it('ends the turn and says what waits behind it', async () => {
     const { store, clock, command, say, work } = await setup()
     const { messageId } = await say('one')
     await say('two')
@@ -331,7 +309,7 @@ describe('/stop', () => {
     ])
   })
 
-  it('tells what the agent was doing', async () => {
+  it('says what the agent was doing', async () => {
     const { command, say, work } = await setup({ tools: ['ls', 'npm  test', 'sleep 1', 'make', 'more'] })
     await work((await say('one')).messageId)
     expect(await command('/stop')).toEqual(
@@ -364,7 +342,7 @@ describe('/stop', () => {
 })
 
 describe('/status', () => {
-  it('tells what there is where nothing has happened', async () => {
+  it('shows the state if nothing has happened', async () => {
     const { command } = await setup()
     expect((await command('/status')).split('\n')).toEqual([
       'agent: claude',
@@ -377,7 +355,7 @@ describe('/status', () => {
     ])
   })
 
-  it('tells what is worked on, by which tool, and where the own message is', async () => {
+  it("shows what runs, with which tool, and the position of the person's message", async () => {
     const { clock, command, say, work, past } = await setup({ tools: ['ls', 'npm test'] })
     await past('a', { sessionId: 's1', usage: USAGE, costUsd: 0.0312 })
     const { messageId } = await say('one', 'bob')
@@ -397,7 +375,7 @@ describe('/status', () => {
     ])
   })
 
-  it('tells what the project says', async () => {
+  it("shows the project's settings", async () => {
     const { store, command, say } = await setup()
     const { conversationId } = await say('one')
     await store.projects.put({ id: 'p1', directory: '/projects/here', backend: 'codex', model: 'small' }, 'file', 1)
@@ -411,7 +389,7 @@ describe('/status', () => {
     ])
   })
 
-  it('tells how long a message waits before it is tried again', async () => {
+  it('says how long a message waits for its retry', async () => {
     const { queueOf, command, say } = await setup()
     await say('one')
     const work = await queueOf('g2').claim([CHANNEL])
@@ -431,7 +409,7 @@ describe('/queue', () => {
     expect(await command('/queue')).toEqual(`Nothing is worked on here, and nothing waits.\n${FOLLOWUP}`)
   })
 
-  it('lists what is worked on and waits, each in one line, and how many more there are', async () => {
+  it('lists running and waiting messages, each in one line, and how many more there are', async () => {
     const { clock, command, say, work } = await setup()
     const { messageId } = await say('first')
     clock.now += 5 * MINUTE_MS
@@ -569,7 +547,7 @@ describe('/backend', () => {
     expect((await conversation())?.backend).toBeUndefined()
   })
 
-  it('stays with the agent there is when the other is not installed', async () => {
+  it('keeps the current agent if the other is not installed', async () => {
     const { command, conversation } = await setup()
     expect([await command('/backend pi'), (await conversation())?.backend]).toEqual([
       'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
@@ -577,7 +555,7 @@ describe('/backend', () => {
     ])
   })
 
-  it('names those there are when there is none of that name', async () => {
+  it('lists the existing ones if there is none of that name', async () => {
     const { command, conversation } = await setup()
     expect([await command('/backend cloude'), (await conversation())?.backend]).toEqual([
       expect.stringMatching(/cloude.*claude, codex, gemini, opencode, pi/),
@@ -587,12 +565,12 @@ describe('/backend', () => {
 })
 
 describe('a place', () => {
-  it('gives a command the choices of what it is part of, and the project of the operator', async () => {
+  it("gives a command the choices of its parent, and the operator's project", async () => {
     const { store, command } = await setup()
     await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await command('/backend codex', { address: 'room' })
     const thread = await command('/status', { address: 'room/thread', parent: 'room', projectId: 'site' })
-    // Another day it is no longer the project of that place.
+    // Later it is no longer the project of that place.
     const later = await command('/status', { address: 'room/thread', parent: 'room' })
     expect([thread.split('\n').slice(0, 4), later.split('\n').slice(0, 3)]).toEqual([
       ['agent: codex', "model: the agent's own", 'project: site', 'directory: /srv/site'],
@@ -601,11 +579,11 @@ describe('a place', () => {
   })
 })
 
-describe('what was chosen in a place', () => {
+describe('the choices of a place', () => {
   const room = { address: 'room' }
   const thread = { address: 'room/thread', parent: 'room' }
 
-  it('holds at once for what is part of it, until that chooses for itself, and again when it takes that back', async () => {
+  it('apply at once to its parts, until these choose for themselves, and again when they take that back', async () => {
     const { store, command } = await setup()
     await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await store.projects.put({ id: 'app', directory: '/srv/app' }, 'file', 1)
@@ -631,7 +609,7 @@ describe('what was chosen in a place', () => {
     expect(choices).toEqual([usual, ofRoom, own, ofRoom, usual])
   })
 
-  it('holds again, with what is chosen there later, when a thread takes its own model back', async () => {
+  it('apply again, with later changes, when a thread takes its own model back', async () => {
     const { command } = await setup()
     const choices: string[][] = []
     const look = async () => choices.push((await command('/status', thread)).split('\n').slice(0, 2))
@@ -653,7 +631,7 @@ describe('what was chosen in a place', () => {
     ])
   })
 
-  it('does not hold again for a thread with an agent of its own that takes back only the model', async () => {
+  it('do not apply again to a thread with its own agent that takes back only the model', async () => {
     const { command } = await setup()
     const choices: string[][] = []
     const look = async () => choices.push((await command('/status', thread)).split('\n').slice(0, 2))
@@ -694,7 +672,7 @@ describe('what was chosen in a place', () => {
 })
 
 describe('/sessions', () => {
-  it('says when there are none', async () => {
+  it('says so if there are none', async () => {
     const { command } = await setup()
     expect(await command('/sessions')).toEqual('There are no sessions yet.')
   })
@@ -735,7 +713,7 @@ describe('/sessions', () => {
     ])
   })
 
-  it('lists none of turns of which nobody knows where they were', async () => {
+  it('lists none of turns with an unknown directory', async () => {
     const { store, command, say } = await setup()
     const { messageId, conversationId } = await say('one')
     await store.runs.begin({ id: 'old', messageId, conversationId, gatewayId: 'g1', backend: 'claude' }, START)
@@ -749,7 +727,7 @@ describe('/resume', () => {
     ['its number', '2'],
     ['its id', 'aaaa-1111-2222'],
     ['the beginning of its id', 'aaaa'],
-  ])('goes on in a session by %s, and is told so', async (_, wanted) => {
+  ])('continues a session by %s, and says so', async (_, wanted) => {
     const { store, command, past } = await setup()
     const id = await past('a', { sessionId: 'aaaa-1111-2222', text: 'Fix the login page', sessionUsage: USAGE })
     await past('a', { sessionId: 'bbbb-1111-2222' })
@@ -846,7 +824,7 @@ describe('/resume', () => {
     )
   })
 
-  it('lists them when none is named', async () => {
+  it('lists them if none is named', async () => {
     const { command } = await setup()
     expect(await command('/resume')).toEqual('There are no sessions yet.')
   })
@@ -856,7 +834,7 @@ describe('a project in a pod', () => {
   const pod = { context: 'dev', namespace: 'agents', name: 'web-0' }
   const place = '/workspace in the pod web-0 (namespace agents, context dev)'
 
-  it('is told with its pod', async () => {
+  it('is shown with its pod', async () => {
     const { store, command, suggest } = await setup()
     await store.projects.put({ id: 'web', directory: '/workspace', pod }, 'cluster', 1)
     const answers = [
@@ -887,7 +865,7 @@ describe('a project in a pod', () => {
     ])
   })
 
-  it('goes on in sessions of that pod alone', async () => {
+  it('continues only sessions of that pod', async () => {
     const { store, command, past } = await setup()
     await store.projects.put({ id: 'web', directory: '/workspace', pod }, 'cluster', 1)
     await past('a', { text: 'Here', sessionId: 'session-here', directory: '/workspace' })
@@ -905,7 +883,7 @@ describe('a project in a pod', () => {
   })
 })
 
-it('an agent that is not registered is told with the one that stands in for it', async () => {
+it('an unregistered agent is shown with its replacement', async () => {
   const { store, command } = await setup()
   await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'cursor', model: 'its-own' }, 'file', 1)
   await command('/project site')
@@ -965,14 +943,14 @@ describe('/project', () => {
     )
   })
 
-  it('says that a turn goes on where it began', async () => {
+  it('says that a running turn stays where it began', async () => {
     const { store, command, say, work } = await setup()
     await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await work((await say('one')).messageId)
     expect((await command('/project site')).split('\n')[1]).toEqual('What runs now goes on as it began.')
   })
 
-  it('names those there are when there is none of that name', async () => {
+  it('lists the existing ones if there is none of that name', async () => {
     const { store, command, conversation } = await setup()
     const none = await command('/project x')
     await store.projects.put({ id: 'app', directory: '/srv/app' }, 'file', 1)
@@ -1048,7 +1026,7 @@ describe('what is suggested', () => {
     ])
   })
 
-  it('after /model in a place where nobody has written: of the agent of what it is part of', async () => {
+  it("after /model in a place where nobody has written: those of its parent's agent", async () => {
     const { store, suggest, command, past, conversation } = await setup()
     await past('b', { model: 'of-codex', backend: 'codex' })
     await past('b', { model: 'of-gemini', backend: 'gemini' })
@@ -1063,7 +1041,7 @@ describe('what is suggested', () => {
     ])
   })
 
-  it('after /project: each with its directory, also by what is in that', async () => {
+  it('after /project: each with its directory, found by that too', async () => {
     const { store, suggest } = await setup()
     await store.projects.put({ id: 'site', directory: `/srv/${'deep/'.repeat(40)}` }, 'file', 1)
     await store.projects.put({ id: 'app', directory: '/srv/app' }, 'file', 1)
@@ -1183,13 +1161,13 @@ describe('the Retry button', () => {
     expect(await commands.button('retry', messageId, 'bob')).toEqual(words)
   })
 
-  it('says when there is no such message', async () => {
+  it('says so if there is no such message', async () => {
     const { commands } = await setup()
     expect(await commands.button('retry', 'none', 'bob')).toMatch(/^There is no message none\./)
   })
 })
 
-it('everything that was changed is on record, with who did it', async () => {
+it('every change is recorded, with its author', async () => {
   const { store, commands, command, conversation, say } = await setup()
   const { messageId } = await say('one')
   for (const line of ['/model small', '/model', '/nothing', '/status now', '/backend pi', '/resume 5', '/new']) {

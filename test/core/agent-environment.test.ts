@@ -19,14 +19,14 @@ describe('an agent', () => {
   it.each([
     ...['AETHEEL_TOKEN', 'AETHEEL_', 'DISCORD_TOKEN', 'DISCORD_BOT_TOKEN', 'TWILIO_AUTH_TOKEN', 'DATABASE_URL'],
     ...['OPENCODE_URL', 'OPENCODE_USERNAME', 'OPENCODE_PASSWORD', 'OPENCODE_ENABLED'],
-  ])('never gets %s, even when told to pass it', (name) => {
+  ])('never gets %s, even if configured to pass it', (name) => {
     expect(agentEnvironment({ [name]: 'secret' }, [name, '*', 'OPENCODE_*'])).toEqual({})
   })
 
   it.each([
     ...['OPENAI_API_KEY', 'GITHUB_TOKEN', 'AWS_SECRET_ACCESS_KEY', 'NPM_TOKEN', 'PGPASSWORD', 'NODE_OPTIONS'],
     ...['path', 'PATHS', 'XPATH', 'IS_SANDBOXED', 'ANTHROPIC', 'LC', 'LD_PRELOAD'],
-  ])('does not get %s, which is none of its own', (name) => {
+  ])('does not get %s, which is not its own', (name) => {
     expect(agentEnvironment({ [name]: 'value' }, OWN)).toEqual({})
   })
 
@@ -48,7 +48,7 @@ describe('an agent', () => {
     expect(agentEnvironment({ PATH: undefined, HOME: '' }, OWN)).toEqual({ HOME: '' })
   })
 
-  it('gets nothing but what is listed, whatever the operator has', () => {
+  it('gets only what is listed, whatever the operator has', () => {
     const anyName = fc.oneof(
       fc.string({ unit: 'grapheme-ascii', minLength: 1 }),
       fc.constantFrom(

@@ -6,7 +6,7 @@ import { abortable, backoffMs, startDeadline, wait, withDeadline, within } from 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-it('a deadline comes, whatever is collected as garbage meanwhile', async () => {
+it('a deadline fires, whatever is garbage-collected in the meantime', async () => {
   let isOver = false
   const stopped = new AbortController()
   const listen = ({ signal }: { signal: AbortSignal }): void => {
@@ -56,7 +56,7 @@ it('waits that long, or until the signal', async () => {
   expect([before, settled]).toEqual([['stopped'], ['stopped', 'waited']])
 })
 
-it('has the answer within the time, or none; a failure counts until then', async () => {
+it('has the answer in time, or none; a failure counts until then', async () => {
   vi.useFakeTimers()
   const never = new Promise<string>(() => {})
   const answers = Promise.allSettled([

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Lanes } from '../../src/core/async.js'
 
-/** A piece of work that begins when its turn comes and ends when it is told to. */
+/** A task that begins when it is its turn and ends when told to. */
 function piece(name: string, steps: string[]) {
   let finish: (failure?: Error) => void = () => {}
   const ended = new Promise<void>((resolve, reject) => {
@@ -21,7 +21,7 @@ function setup() {
   return { steps, lanes: new Lanes(), piece: (name: string) => piece(name, steps) }
 }
 
-it('does what belongs to one key one after the other', async () => {
+it('runs the tasks of one key one after the other', async () => {
   const { steps, lanes, piece } = setup()
   const [one, two, three] = [piece('one'), piece('two'), piece('three')]
   const done = [one, two, three].map(({ work }) => lanes.run('a', work))
@@ -31,7 +31,7 @@ it('does what belongs to one key one after the other', async () => {
   expect(steps).toEqual(['one begins', 'one ends', 'two begins', 'two ends', 'three begins', 'three ends'])
 })
 
-it('keeps the order of what is asked for while other work goes on', async () => {
+it('keeps the order of requests while other work goes on', async () => {
   const { steps, lanes, piece } = setup()
   const [one, two, three] = [piece('one'), piece('two'), piece('three')]
   const first = lanes.run('a', one.work)
@@ -58,7 +58,7 @@ it('does what belongs to different keys side by side', async () => {
   expect(steps).toEqual(['one begins', 'two begins', 'two ends', 'one ends'])
 })
 
-it('goes on after a failure, of which its caller hears', async () => {
+it('continues after a failure, which its caller gets', async () => {
   const { steps, lanes, piece } = setup()
   const [one, two] = [piece('one'), piece('two')]
   const failure = new Error('No')

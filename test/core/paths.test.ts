@@ -1,16 +1,15 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { findExecutable } from '../../src/core/paths.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('findExecutable', () => {
   let directory = ''
   beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), 'aetheel-find-'))
+    directory = temporaryDirectory()
     for (const name of ['first', 'second']) mkdirSync(join(directory, name))
   })
-  afterEach(() => rmSync(directory, { recursive: true }))
 
   const make = (path: string, mode = 0o755) => {
     const file = join(directory, path)
@@ -26,7 +25,7 @@ describe('findExecutable', () => {
     expect(find('agent', 'first', 'second')).toEqual(first)
   })
 
-  it('passes over what is not an executable file', () => {
+  it('skips what is not an executable file', () => {
     make('first/agent', 0o644)
     mkdirSync(join(directory, 'agent'))
     const second = make('second/agent')
@@ -49,7 +48,7 @@ describe('findExecutable', () => {
     expect(searchPaths.map((searchPath) => findExecutable('tsx', searchPath))).toEqual(searchPaths.map(() => undefined))
   })
 
-  it('finds nothing for a path that is no file, for a directory and for nothing', () => {
+  it('finds nothing for a missing path, for a directory and for an empty name', () => {
     const commands = ['/nowhere/agent', directory, '', './', '/']
     expect(commands.map((command) => find(command, 'first'))).toEqual(commands.map(() => undefined))
   })

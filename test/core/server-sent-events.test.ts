@@ -32,7 +32,7 @@ it('takes a wish for a delay, and leaves out comments, unknown fields and events
   })
 })
 
-it('leaves out an event that is too long, and tells how it begins', () => {
+it('skips an event that is too long, and reports its beginning', () => {
   const long = `data: {"session":"one",${'x'.repeat(300)}`
   const text = `data: a\n\n${long}\nid: 3\n\ndata: b\n\n${'data: short\n'.repeat(50)}\ndata: c\n\n`
   const chunks = chunksOf(Buffer.from(text), [7])

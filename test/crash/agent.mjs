@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// An agent in the wire format of Claude Code, for one turn or to stay. It speaks in steps, remembers its session in a file,
-// starts a tool in a session of its own that never ends by itself, and keeps a journal of what it was asked and how.
-// A message that ends in `hold` it answers to the end only when the file `go-all` or `go-<its owner>` is there.
+// An agent in the wire format of Claude Code, one-shot or warm. It writes in steps, keeps its session in a file,
+// starts a tool in its own process session that never exits, and keeps a journal of its prompts.
+// It finishes a message that ends in `hold` only when the file `go-all` or `go-<its owner>` exists.
 
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -17,7 +17,7 @@ if (args.includes('--version')) {
   console.log('2.1.197 (crash test)')
   process.exit()
 }
-// When nobody reads any more it works on, as agents do: somebody has to end it.
+// When nobody reads any more it keeps working, as agents do: somebody has to end it.
 process.stdout.on('error', () => {})
 
 const ownerId = process.env.AETHEEL_OWNER_ID
@@ -34,15 +34,15 @@ if (resumed && !existsSync(sessionFile)) {
 
 spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' }).unref()
 
-if (args.includes('--input-format')) await stay()
+if (args.includes('--input-format')) await stayWarm()
 else {
   const prompt = await text(process.stdin)
-  // A gateway that died before it said what to do.
+  // The gateway died before it sent the prompt.
   if (prompt === '') process.exit(1)
   await take(prompt)
 }
 
-async function stay() {
+async function stayWarm() {
   for await (const line of createInterface({ input: process.stdin })) {
     const { type, request_id, message } = JSON.parse(line)
     if (type === 'user') await take(message.content)
@@ -89,7 +89,7 @@ function readIfThere(file) {
   return existsSync(file) ? readFileSync(file, 'utf8') : ''
 }
 
-/** One that only waits to be collected has no command line any more. */
+/** A zombie has no command line. */
 function isAlive(pid) {
   return pid !== '' && readIfThere(`/proc/${pid}/cmdline`).includes('agent.mjs')
 }

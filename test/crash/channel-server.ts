@@ -1,6 +1,6 @@
-// A chat platform in small, which outlives every gateway. It speaks JSON lines over a socket:
+// A small chat platform, which outlives every gateway. It speaks JSON lines over a socket:
 // - to the gateway: `{ message }`, and `{ taken: key }` for a reply it has;
-// - from the gateway: `{ acknowledged: platformId }`, `{ reply }` and, of what an agent is doing, `{ live }`.
+// - from the gateway: `{ acknowledged: platformId }`, `{ reply }` and, while an agent works, `{ live }`.
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -11,12 +11,12 @@ export type GatewayLine = { acknowledged: string } | { reply: OutgoingReply } | 
 
 interface Waiting {
   message: ChannelMessage
-  /** Who has it and has not said yet that it is safe there. */
+  /** The gateway that has it and has not confirmed yet that it is stored. */
   handedTo?: Socket | undefined
 }
 
 export class ChannelServer {
-  /** Everything that came, repetitions as well. */
+  /** Everything received, repetitions included. */
   readonly received: OutgoingReply[] = []
   readonly said: ChannelMessage[] = []
   readonly live: LiveEvent[] = []
@@ -36,7 +36,7 @@ export class ChannelServer {
     this.#handOut()
   }
 
-  /** What the people see: the first of each key. */
+  /** What people see: the first of each key. */
   shown(): OutgoingReply[] {
     return [...new Map(this.received.toReversed().map((reply) => [reply.idempotencyKey, reply])).values()].toReversed()
   }
@@ -47,7 +47,7 @@ export class ChannelServer {
     return [...new Set(keys.filter((key, index) => keys.indexOf(key) !== index))]
   }
 
-  /** Whether each repetition said that it was one, and of the same message and time. */
+  /** Whether each repetition was marked as one, of the same message and time. */
   tellsOfEarlier(key: string): boolean {
     const [first, ...again] = this.received.filter(({ idempotencyKey }) => idempotencyKey === key)
     return again.every(({ attempt, createdAt, platformId }) => {

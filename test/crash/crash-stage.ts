@@ -1,34 +1,24 @@
-// What a crash test plays on: a directory and a database of its own, a channel that outlives the gateways, and the
-// gateways, each a process.
+// The stage of a crash test: its own directory and database, a channel that outlives the gateways, and the gateways, each
+// in a process.
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'libsql'
 import { Client } from 'pg'
-import { describe, inject, type TestContext } from 'vitest'
+import { describe, type TestContext } from 'vitest'
 import { readProcessTable } from '../../src/processes/process-table.js'
 import type { Step } from '../../src/turns/types.js'
-import { createDatabase, postgresUrl } from '../postgres.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { GatewayStarter, type KillableGateway } from '../kit/killable-gateway.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { createDatabase, postgresUrl } from '../kit/postgres.js'
+import { journalIn, release } from '../kit/steps-agent.js'
+import { processDirectory } from '../kit/temporary-directory.js'
 import { ChannelServer } from './channel-server.js'
 
 export const WITHIN_10_SECONDS = { timeout: 10_000, interval: 100 }
-/** A lease is 30 s where nothing else is said: what takes so long did not wait for its end. */
-export const BEFORE_A_LEASE_ENDS = { timeout: 20_000, interval: 20 }
-export const IN_TIME = { timeout: 60_000, interval: 20 }
+/** A lease is 30 s by default: what happens earlier did not wait for its end. */
+export const BEFORE_A_LEASE_ENDS = { timeout: 20_000 }
 
 type EngineName = 'sqlite' | 'postgres'
 
@@ -46,20 +36,12 @@ interface JournalEntry {
   ownerId: string
 }
 
-export interface GatewayProcess {
-  child: ChildProcess
-  /** Its id, when it has started. */
-  started: Promise<string>
-  /** By which signal or with which code it ended. */
-  ended: Promise<NodeJS.Signals | number | null>
-}
-
 interface StartOptions {
   signalAt?: [signal: NodeJS.Signals, step: Step, occurrence: number]
   environment?: Record<string, string>
 }
 
-/** `setUp` gives a test its stage, and takes it away when the test has ended. */
+/** `setUp` gives a test its stage. */
 export function describeOnEngines(
   title: string,
   suite: (setUp: (context: TestContext) => Promise<CrashStage>, engine: EngineName) => void,
@@ -75,67 +57,50 @@ export function describeOnEngines(
   })
 }
 
-async function setUpStage(engine: EngineName, { task, onTestFinished }: TestContext): Promise<CrashStage> {
+async function setUpStage(engine: EngineName, { onTestFinished }: TestContext): Promise<CrashStage> {
   const database = engine === 'postgres' ? await createDatabase() : undefined
-  const stage = new CrashStage(join(inject('buildDirectory'), 'test', 'crash', 'gateway-process.js'), database?.url)
-  onTestFinished(async () => {
-    if (task.result?.state === 'fail') console.error(stage.log())
-    await stage.remove()
-    await database?.drop()
-  })
-  return stage
+  if (database) onTestFinished(database.drop)
+  return new CrashStage(database?.url, onTestFinished)
 }
 
 export class CrashStage {
-  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-crash-')))
-  readonly workingDir = join(this.directory, 'work')
-  readonly server = new ChannelServer(join(this.directory, 'channel'))
-  readonly #gateways: GatewayProcess[] = []
+  readonly directory: string
+  readonly workingDir: string
+  readonly server: ChannelServer
+  readonly #gateways: GatewayStarter
 
   constructor(
-    private readonly entry: string,
     private readonly databaseUrl: string | undefined,
+    onTestFinished: TestContext['onTestFinished'],
   ) {
+    this.directory = processDirectory(onTestFinished)
+    this.workingDir = join(this.directory, 'work')
     mkdirSync(this.workingDir)
+    this.server = new ChannelServer(join(this.directory, 'channel'))
+    onTestFinished(() => this.server.close())
+    const environment = {
+      AETHEEL_HOME: join(this.directory, 'home'),
+      BACKEND_CLI_PATH: fileURLToPath(new URL('agent.mjs', import.meta.url)),
+      WORKING_DIR: this.workingDir,
+      AGENT_MODE: 'oneshot',
+      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+    }
+    this.#gateways = new GatewayStarter(this.directory, 'crash', environment, onTestFinished)
   }
 
-  start({ signalAt, environment = {} }: StartOptions = {}): GatewayProcess {
-    const log = openSync(join(this.directory, 'log'), 'a')
-    const child = spawn(process.execPath, [this.entry, this.server.path, ...(signalAt ?? []).map(String)], {
-      cwd: '/',
-      env: {
-        PATH: process.env['PATH'],
-        HOME: this.directory,
-        AETHEEL_HOME: join(this.directory, 'home'),
-        BACKEND_CLI_PATH: fileURLToPath(new URL('agent.mjs', import.meta.url)),
-        WORKING_DIR: this.workingDir,
-        AGENT_MODE: 'oneshot',
-        ...(this.databaseUrl !== undefined && { DATABASE_URL: this.databaseUrl }),
-        ...environment,
-      },
-      stdio: ['ignore', 'pipe', log],
-    })
-    closeSync(log)
-    const started = new Promise<string>((resolve) => {
-      child.stdout?.once('data', (line) => resolve(String(line).trim()))
-    })
-    const ended = new Promise<NodeJS.Signals | number | null>((resolve) => {
-      child.once('exit', (code, signal) => resolve(signal ?? code))
-    })
-    const gateway = { child, started, ended }
-    this.#gateways.push(gateway)
-    return gateway
+  start({ signalAt, environment }: StartOptions = {}): KillableGateway {
+    return this.#gateways.start([this.server.path, ...(signalAt ?? []).map(String)], environment)
   }
 
-  /** Tells it to end in order. Before it has started it would not understand. */
-  async stop({ child, started, ended }: GatewayProcess): GatewayProcess['ended'] {
+  /** Asks it to stop, once it has started: earlier it would not understand. */
+  async stop({ child, started, ended }: KillableGateway): KillableGateway['ended'] {
     await started
     child.kill('SIGTERM')
     return ended
   }
 
-  /** Kills it in a way that its guardian cannot do anything about. */
-  async killWithGuardian({ child, ended }: GatewayProcess): Promise<void> {
+  /** Kills it together with its guardian. */
+  async killWithGuardian({ child, ended }: KillableGateway): Promise<void> {
     const guardian = readProcessTable().find(
       ({ pid, parentPid }) => parentPid === child.pid && commandOf(pid).includes('aetheel-guardian'),
     )
@@ -147,22 +112,20 @@ export class CrashStage {
     await ended
   }
 
-  isFrozen({ child }: GatewayProcess): boolean {
+  isFrozen({ child }: KillableGateway): boolean {
     return /^State:\tT/m.test(readFileSync(`/proc/${child.pid}/status`, 'utf8'))
   }
 
-  /** Lets the agents go on that hold: all of them, or those of one gateway. */
+  /** Lets waiting agents continue: all of them, or those of one gateway. */
   go(ownerId = 'all'): void {
-    writeFileSync(join(this.workingDir, `go-${ownerId}`), '')
+    release(this.workingDir, ownerId)
   }
 
   journal(): JournalEntry[] {
-    const file = join(this.workingDir, 'journal')
-    const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []
-    return lines.map((line) => JSON.parse(line) as JournalEntry)
+    return journalIn(this.workingDir)
   }
 
-  /** Where people see an answer come, or have seen that. */
+  /** The conversations in which people have seen output stream. */
   streaming(): string[] {
     const output = this.server.live.filter(({ event }) => event.type === 'output')
     return [...new Set(output.map(({ address }) => address))].toSorted()
@@ -180,7 +143,7 @@ export class CrashStage {
     )
   }
 
-  /** Gateways, agents and their tools, wherever they hang now. */
+  /** Gateways, agents and their tools, whatever their parents are now. */
   alive(): string[] {
     return livingProcesses(this.directory).map(({ command }) => command)
   }
@@ -189,13 +152,13 @@ export class CrashStage {
     return this.alive().filter((command) => command.includes('agent.mjs'))
   }
 
-  /** The pids of those that stay. */
-  stayingAgents(): number[] {
+  /** The pids of warm agents. */
+  warmAgents(): number[] {
     const living = livingProcesses(this.directory)
     return living.filter(({ command }) => command.includes('--input-format')).map(({ pid }) => pid)
   }
 
-  /** What is left of the work in the database, by table. */
+  /** What is left in the database, by table. */
   async leftovers(): Promise<Record<string, unknown>> {
     return {
       jobs: await this.#count('jobs'),
@@ -206,19 +169,6 @@ export class CrashStage {
       messages: await this.#count(`messages where state <> 'answered'`),
       ...(this.databaseUrl === undefined && { damage: await this.#query('pragma integrity_check') }),
     }
-  }
-
-  log(): string {
-    return readFileSync(join(this.directory, 'log'), 'utf8')
-  }
-
-  async remove(): Promise<void> {
-    for (const { child } of this.#gateways) child.kill('SIGKILL')
-    await Promise.all(this.#gateways.map(({ ended }) => ended))
-    endLivingProcesses(this.directory)
-    await this.server.close()
-    // Whoever was killed may have held a file open a moment ago.
-    rmSync(this.directory, { recursive: true, maxRetries: 5 })
   }
 
   async #count(from: string): Promise<unknown> {
@@ -245,7 +195,7 @@ export class CrashStage {
   }
 }
 
-/** Of a stage where everything was done and every gateway stopped in order. */
+/** The leftovers once everything is done and every gateway has stopped. */
 export function nothingLeft(engine: EngineName): Record<string, unknown> {
   return {
     jobs: 0,

@@ -1,9 +1,9 @@
-// The gateway is killed at every step of a message's walk. The channel's own log tells what people saw of it: nothing
+// The gateway is killed at every step of a message's walk. The channel's own log shows what people saw: nothing
 // but the answers, each once and in order.
 
 import { it } from 'vitest'
 import type { Step } from '../../src/turns/types.js'
-import { describeOnEngines, IN_TIME, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
+import { describeOnEngines, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
 
 const CONVERSATIONS = ['north', 'south']
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
@@ -21,7 +21,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
     await expect.poll(() => stage.alive(), WITHIN_10_SECONDS).toEqual([])
 
     const next = stage.start()
-    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
     expect({
       end: await stage.stop(next),
       alive: stage.alive(),
@@ -35,7 +35,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
       end: 0,
       alive: [],
       answers: stage.expectedAnswers(),
-      // Between sending and noting that, nobody can know; the key tells the channel.
+      // Between sending and recording that, nobody can know; the channel recognises the key.
       hasRepeated: step === 'sent',
       repeatedUntold: [],
       hadAgents: !['accepted', 'claimed'].includes(step),
@@ -44,7 +44,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
     })
   })
 
-  it('in mid-stream goes on in the same session, and tells the agent', async (context) => {
+  it('in mid-stream continues in the same session, and tells the agent', async (context) => {
     const { expect } = context
     const stage = await setUp(context)
     for (const text of ['first', 'second', 'third']) stage.server.say('north', text)
@@ -53,7 +53,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
     await stage.start({ signalAt: ['SIGKILL', 'streaming', 1] }).ended
     await stage.start({ signalAt: ['SIGKILL', 'streaming', 2] }).ended
     stage.start()
-    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
 
     const [{ sessionId } = { sessionId: '' }] = stage.journal()
     const turn = { sessionId, isResumed: true, isTold: false, isAlone: true }
@@ -66,19 +66,19 @@ describeOnEngines('that is killed', (setUp, engine) => {
     ])
   })
 
-  it('together with its guardian leaves its agents to the next one, which ends them before it goes on', async (context) => {
+  it('together with its guardian leaves its agents to the next one, which ends them before it continues', async (context) => {
     const { expect } = context
     const stage = await setUp(context)
     stage.server.say('north', 'first hold')
     const killed = stage.start()
-    await expect.poll(() => stage.streaming(), IN_TIME).toEqual(['north'])
+    await expect.poll(() => stage.streaming()).toEqual(['north'])
     await stage.killWithGuardian(killed)
     const left = stage.alive()
 
     const next = stage.start()
-    await expect.poll(() => stage.journal().length, IN_TIME).toEqual(2)
+    await expect.poll(() => stage.journal().length).toEqual(2)
     stage.go()
-    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
     expect({
       left: left.length,
       journal: stage.journal(),

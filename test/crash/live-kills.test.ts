@@ -1,10 +1,10 @@
-// Agents that stay, and gateways, are killed at random while people go on writing.
+// Warm agents and gateways are killed at random while people keep writing.
 // LIVE_KILLS says how many times; LIVE_SEED, which is printed, repeats the choices of an earlier run.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { it } from 'vitest'
-import { endNow } from '../processes/living-processes.js'
+import { endNow } from '../kit/living-processes.js'
 import { describeOnEngines, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
 import { randomNumbers } from './random-numbers.js'
 
@@ -14,11 +14,10 @@ const CONVERSATIONS = ['north', 'east', 'south', 'west']
 const GATEWAYS_OF_ALL = 0.25
 /** A message that was cut off eleven times is given up, so now and then all are let through. */
 const CALM_EVERY = 10
-const IN_TIME = { timeout: 60_000, interval: 20 }
-/** Fewer than conversations: now and then one makes place, or a turn has a process of its own. */
+/** Fewer than conversations: now and then one makes room, or a turn gets its own process. */
 const environment = { AGENT_MODE: 'live', LIVE_MAX_PROCESSES: '3', LIVE_SPARE: 'true' }
 
-describeOnEngines('with agents that stay', (setUp, engine) => {
+describeOnEngines('with warm agents', (setUp, engine) => {
   const timeout = 120_000 + KILLS * 10_000
   it(`after ${KILLS} kills has left no process, and answered every message once`, { timeout }, async (context) => {
     const { expect } = context
@@ -40,8 +39,8 @@ describeOnEngines('with agents that stay', (setUp, engine) => {
     }
     const isDone = (): boolean => isDeepStrictEqual(stage.answers(), stage.expectedAnswers())
     const killAgent = async (): Promise<void> => {
-      await expect.poll(() => stage.stayingAgents().length > 0 || isDone(), IN_TIME).toEqual(true)
-      const agents = stage.stayingAgents()
+      await expect.poll(() => stage.warmAgents().length > 0 || isDone()).toEqual(true)
+      const agents = stage.warmAgents()
       const agent = agents[Math.floor(random() * agents.length)]
       if (agent !== undefined && endNow(agent)) counts.agents += 1
     }
@@ -53,11 +52,11 @@ describeOnEngines('with agents that stay', (setUp, engine) => {
       await sleep(random() * 200)
       await (random() < GATEWAYS_OF_ALL ? killGateway() : killAgent())
       if ((counts.agents + counts.gateways) % CALM_EVERY === 0) {
-        await expect.poll(isDone, IN_TIME).toEqual(true)
+        await expect.poll(isDone).toEqual(true)
       }
     }
 
-    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
     expect(await stage.stop(gateway)).toEqual(0)
     await expect.poll(() => stage.alive(), WITHIN_10_SECONDS).toEqual([])
     const killed = `${counts.agents} agents and ${counts.gateways} gateways killed`

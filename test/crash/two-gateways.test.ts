@@ -1,7 +1,8 @@
-// Two gateways work on one database. What one of them lets lie is taken up by the other when its lease ends.
+// Two gateways work on one database. The other takes over what one of them abandons when its lease ends.
 
 import { it } from 'vitest'
-import { BEFORE_A_LEASE_ENDS, type CrashStage, describeOnEngines, type GatewayProcess, IN_TIME } from './crash-stage.js'
+import type { KillableGateway } from '../kit/killable-gateway.js'
+import { BEFORE_A_LEASE_ENDS, type CrashStage, describeOnEngines } from './crash-stage.js'
 
 const environment = { LEASE_MS: '2000' }
 
@@ -16,7 +17,7 @@ describeOnEngines(
       worker.child.kill('SIGKILL')
       await expect.poll(() => stage.journal().length, BEFORE_A_LEASE_ENDS).toEqual(2)
       stage.go()
-      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+      await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
 
       const [{ sessionId } = { sessionId: '' }] = stage.journal()
       expect({ repeated: stage.server.repeated(), journal: stage.journal() }).toMatchObject({
@@ -36,13 +37,13 @@ describeOnEngines(
       worker.child.kill('SIGSTOP')
       await expect.poll(() => stage.journal().length, BEFORE_A_LEASE_ENDS).toEqual(2)
       stage.go(await worker.started)
-      await expect.poll(() => stage.agents().length, IN_TIME).toEqual(1)
+      await expect.poll(() => stage.agents().length).toEqual(1)
       worker.child.kill('SIGCONT')
       const end = await stage.stop(worker)
       const early = [...stage.server.received]
       stage.go()
       stage.server.say('north', 'second')
-      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+      await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
 
       const [{ sessionId } = { sessionId: '' }] = stage.journal()
       expect({ end, early, received: stage.server.received.length, journal: stage.journal() }).toMatchObject({
@@ -57,16 +58,16 @@ describeOnEngines(
       })
     })
 
-    it('answers what the one had claimed that is frozen, which then starts no agent for it', async (context) => {
+    it('answers what the frozen one had claimed, which then starts no agent for it', async (context) => {
       const { expect } = context
       const stage = await setUp(context)
       const frozen = stage.start({ environment, signalAt: ['SIGSTOP', 'claimed', 1] })
       await frozen.started
       stage.server.say('north', 'first')
-      await expect.poll(() => stage.isFrozen(frozen), IN_TIME).toEqual(true)
+      await expect.poll(() => stage.isFrozen(frozen)).toEqual(true)
 
       const other = stage.start({ environment })
-      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+      await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
       frozen.child.kill('SIGCONT')
       expect({
         end: await stage.stop(frozen),
@@ -82,11 +83,11 @@ describeOnEngines(
 async function holdTurn(
   stage: CrashStage,
   { expect }: { expect: typeof import('vitest').expect },
-): Promise<{ worker: GatewayProcess; other: GatewayProcess }> {
+): Promise<{ worker: KillableGateway; other: KillableGateway }> {
   const gateways = [stage.start({ environment }), stage.start({ environment })] as const
   const [firstId] = await Promise.all(gateways.map(({ started }) => started))
   stage.server.say('north', 'first hold')
-  await expect.poll(() => stage.streaming(), IN_TIME).toEqual(['north'])
+  await expect.poll(() => stage.streaming()).toEqual(['north'])
   const [one, two] = gateways
   return stage.journal()[0]?.ownerId === firstId ? { worker: one, other: two } : { worker: two, other: one }
 }

@@ -8,7 +8,7 @@ export const secret = fc
     fc.string({ unit: 'binary', minLength: 6, maxLength: 20 }),
     fc.string({ unit: 'grapheme-ascii', minLength: 6, maxLength: 40 }),
   )
-  // What is a part of the mark cannot be told from it.
+  // A part of the mark cannot be distinguished from it.
   .filter((text) => !MARK.includes(text.trim()) && text.trim().length >= 6)
 
 export const looseText = fc.oneof(

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { CredentialStore, GLOBAL_OWNER } from '../../src/credentials/credential-store.js'
 import { KeyRing } from '../../src/credentials/key-ring.js'
 import { createScrubber, MARK } from '../../src/credentials/scrubber.js'
 import type { Store } from '../../src/store/store.js'
-import { describeEngines, type TestEngine } from '../engines.js'
+import { describeEngines, type TestEngine } from '../kit/engines.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describeEngines('the credential store', (engine) => {
   it('gives a project its own credentials and those of all, its own first', async () => {
@@ -34,7 +34,7 @@ describeEngines('the credential store', (engine) => {
     ])
   })
 
-  it('tells of a credential everything but its value', async () => {
+  it('shows everything of a credential except its value', async () => {
     const { credentials, clock } = await setup(engine)
     await credentials.set('site', 'NPM_TOKEN', 'first value', 'variable')
     clock.now += 5
@@ -214,7 +214,7 @@ describeEngines('the credential store', (engine) => {
   it.each([
     ['name', 'site', 'B_TOKEN'],
     ['project', 'shop', 'A_TOKEN'],
-  ])('does not open what was given another %s in the database', async (_, owner, name) => {
+  ])('does not open a value whose %s was changed in the database', async (_, owner, name) => {
     const { credentials, store } = await setup(engine)
     await credentials.set('site', 'A_TOKEN', 'value one', 'variable')
     const [row] = await store.credentials.list()
@@ -227,7 +227,7 @@ describeEngines('the credential store', (engine) => {
     })
   })
 
-  it('makes the scrubber know what is set, what is opened, and at the start all there is', async () => {
+  it('tells the scrubber what is set, what is opened, and everything at the start', async () => {
     const { credentials, store, scrubber, open } = await setup(engine)
     await credentials.set('site', 'A_TOKEN', 'value one', 'variable')
     await credentials.set('shop', 'B_TOKEN', 'value two', 'variable')
@@ -275,8 +275,7 @@ const NOW = 1_800_000_000_123
 
 async function setup(engine: TestEngine) {
   const store = await engine.createStore()
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-credentials-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const home = temporaryDirectory()
   for (const id of ['site', 'shop']) await store.projects.put({ id, directory: '/' }, 'api', NOW)
   const clock = { now: NOW }
   const scrubber = createScrubber()
@@ -297,7 +296,7 @@ function readKeyIds(file: string): string[] {
   try {
     return Object.keys((JSON.parse(readFileSync(file, 'utf8')) as { keys: object }).keys)
   } catch {
-    // There is no file any more.
+    // The file is gone.
     return []
   }
 }

@@ -69,7 +69,7 @@ describe('the events of a run', () => {
     expect(answers).toEqual([texts('output', 'A: '), texts('output', 'B: '), texts('output', 'sk-x.'), []].map(at))
   })
 
-  it.each(['thinking', 'output'] as const)('tell what waits before anything else, of %s', (type) => {
+  it.each(['thinking', 'output'] as const)('release pending text before anything else, of %s', (type) => {
     const other = type === 'output' ? 'thinking' : 'output'
     const events = [...texts(type, 'a sk-0'), ...texts(other, 'b sk-0'), tool, ...texts(type, 'c sk-0'), complete('')]
     const told = [
@@ -79,14 +79,14 @@ describe('the events of a run', () => {
     expect(scrubAll([SECRET], events)).toEqual(at(told))
   })
 
-  it('never show the rest of a secret whose beginning had to be told', () => {
+  it('never show the rest of a secret whose beginning had to be released', () => {
     const events = [...texts('output', 'a sk-01'), tool, ...texts('output', '23456', '789 b')]
     expect(scrubAll([SECRET], events)).toEqual(
       at([...texts('output', 'a ', 'sk-01'), tool, ...texts('output', `${MARK} b`)]),
     )
   })
 
-  it('lose a secret that is split around something else, when its beginning is no chance', () => {
+  it('lose a secret that is split around something else, if its beginning is no coincidence', () => {
     const events = [
       ...texts('output', 'a sk-', '012'),
       tool,
@@ -99,7 +99,7 @@ describe('the events of a run', () => {
     )
   })
 
-  it('lose a secret that the use of a tool parts, also where a new paragraph begins after it, and from the answer', () => {
+  it('lose a secret that a tool call splits, even if a new paragraph begins after it, and from the answer', () => {
     const events = [
       ...texts('output', 'a sk-012'),
       tool,
@@ -116,7 +116,7 @@ describe('the events of a run', () => {
     expect(scrubAll([SECRET], events)).toEqual(at([...texts('output', 'a '), notice, ...texts('output', `${MARK} b`)]))
   })
 
-  it('go on after something that looked like a secret and was none', () => {
+  it('continue after something that looked like a secret but was not', () => {
     const events = [...texts('output', 'a sk-012'), tool, ...texts('output', '99 b'), complete('')]
     expect(scrubAll([SECRET], events)).toEqual(
       at([...texts('output', 'a ', MARK), tool, ...texts('output', '99 b'), complete('')]),
@@ -149,7 +149,7 @@ describe('the events of a run', () => {
     )
   })
 
-  it('lose a secret that is split over several while another stream goes on', () => {
+  it('lose a secret that is split over several while another stream continues', () => {
     const error: AgentEventBody = { type: 'output', content: '.', stream: 'stdout', metadata: { stream: 'stderr' } }
     const between = (texts: AgentEventBody[]): AgentEventBody[] => [...texts.slice(0, 1), error, ...texts.slice(1)]
     expect(scrubAll([SECRET], between(texts('output', 'a sk-0', '123456789 b')))).toEqual(
@@ -162,7 +162,7 @@ describe('the events of a run', () => {
     expect(scrubAll([SECRET], events)).toEqual(at(events))
   })
 
-  it('know a secret that is added while the run goes on', () => {
+  it('know a secret that is added during the run', () => {
     const live = createScrubber()
     const scrubber = new EventScrubber(live)
     const before = at(texts('output', SECRET)).flatMap((event) => scrubber.scrub(event))

@@ -1,25 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { KeyRing } from '../../src/credentials/key-ring.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const ABOUT = 'site\0NPM_TOKEN'
 
 describe('a key ring', () => {
-  it('makes a key file for this user alone when it first seals, and uses it from then on', () => {
+  it('creates a private key file when it first seals, and uses it from then on', () => {
     const { home, file } = setup()
     const hadFile = existsSync(file)
     const sealed = new KeyRing({ home }).seal('hunter22', ABOUT)
@@ -33,7 +23,7 @@ describe('a key ring', () => {
     ]).toEqual([false, 0o600, ['master.key'], true, 'hunter22'])
   })
 
-  it('opens what it sealed, whatever it is, and never seals the same twice', () => {
+  it('opens what it sealed, whatever it is, and never produces the same seal twice', () => {
     const { home } = setup()
     const ring = new KeyRing({ home })
     fc.assert(
@@ -44,7 +34,7 @@ describe('a key ring', () => {
     )
   })
 
-  it('does not open what was changed in any place', () => {
+  it('does not open a seal that was changed anywhere', () => {
     const { home } = setup()
     const ring = new KeyRing({ home })
     const { keyId, sealed } = ring.seal('hunter22', ABOUT)
@@ -60,7 +50,7 @@ describe('a key ring', () => {
     expect(opened).toEqual([])
   })
 
-  it('does not open what was moved to another place', () => {
+  it('does not open a seal that was moved elsewhere', () => {
     const { home } = setup()
     const ring = new KeyRing({ home })
     const sealed = ring.seal('hunter22', ABOUT)
@@ -107,7 +97,7 @@ describe('a key ring', () => {
     ])
   })
 
-  it('refuses a key file that is none', () => {
+  it('refuses an invalid key file', () => {
     const { home, file } = setup()
     mkdirSync(file, 0o700)
     expect(outcome(() => new KeyRing({ home }).seal('hunter22', ABOUT))).toBe(
@@ -125,7 +115,7 @@ describe('a key ring', () => {
     ])
   })
 
-  it('takes an empty AETHEEL_MASTER_KEY for none', () => {
+  it('treats an empty AETHEEL_MASTER_KEY as unset', () => {
     const { home } = setup()
     new KeyRing({ home, masterKey: '' }).seal('hunter22', ABOUT)
     expect(readdirSync(home)).toEqual(['master.key'])
@@ -181,8 +171,7 @@ describe('a key ring', () => {
 })
 
 function setup(): { home: string; file: string } {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-keys-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const home = temporaryDirectory()
   return { home, file: join(home, 'master.key') }
 }
 

@@ -90,7 +90,7 @@ describe('a scrubber', () => {
     ])
   })
 
-  it('does not look for what is too short', () => {
+  it('does not look for values that are too short', () => {
     const scrubber = createScrubber(['', 'a', '12345', '  a  '])
     expect([scrubber.forms.size, scrubber.scrub('a 12345')]).toEqual([0, 'a 12345'])
   })

@@ -1,26 +1,25 @@
 import { readFileSync } from 'node:fs'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import type { Place } from '../../src/channels/types.js'
 import { ConfiguredAgents } from '../../src/runtime/configured-agents.js'
 import { agentPath } from '../contract/stage.js'
-import { livingProcesses } from '../processes/living-processes.js'
-import { type RunningGateway, Stage } from './stage.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { type RunningGateway, Stage } from '../kit/stage.js'
 
-const SOON = { timeout: 60_000, interval: 20 }
-const STAYING = agentPath('staying-agent.sh')
+const WARM_AGENT = agentPath('warm-agent.sh')
 const SESSION = '0a1b2c3d-0000-4000-8000-000000000001'
 const ALONE = 'alone'
 
-/** What the agent answers: the process that stays and answered, or that it was there for one turn. */
+/** What the agent answers: the warm process that answered, or that it was one-shot. */
 const WHO = `
-if [ "$STAYS" ]; then who=$PPID; else who=${ALONE}; fi
+if [ "$WARM" ]; then who=$PPID; else who=${ALONE}; fi
 printf '{"type":"system","subtype":"init","session_id":"${SESSION}"}\\n'
 printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"${SESSION}"}\\n' "$who"`
 
 async function ask({ channel }: RunningGateway, place: string | Place = 'a'): Promise<string> {
   const count = channel.replies.length
   await channel.say(place, WHO)
-  await vi.waitFor(() => expect(channel.replies.length).toBe(count + 1), SOON)
+  await expect.poll(() => channel.replies.length).toBe(count + 1)
   return channel.texts().at(-1) ?? ''
 }
 
@@ -29,14 +28,13 @@ async function askTwice(running: RunningGateway, place?: string | Place): Promis
 }
 
 function asOld(stage: Stage): string {
-  const program = readFileSync(STAYING, 'utf8').replaceAll('99.1.2', '2.1.100')
-  const here = `$(dirname "$0")/staying-agent.mjs`
-  return stage.executable('old-staying-agent', program.replace(here, STAYING.replace(/sh$/, 'mjs')))
+  const program = readFileSync(WARM_AGENT, 'utf8').replaceAll('99.1.2', '2.1.100')
+  return stage.executable('old-warm-agent', program.replace(/"\$\{0.*?"/, WARM_AGENT.replace(/sh$/, 'mjs')))
 }
 
 it.each(['auto', 'live'])('with %s the turns of a conversation follow each other in one process', async (mode) => {
   const stage = new Stage(onTestFinished)
-  const running = await stage.start({ BACKEND_CLI_PATH: STAYING, AGENT_MODE: mode })
+  const running = await stage.start({ BACKEND_CLI_PATH: WARM_AGENT, AGENT_MODE: mode })
   const [first, second] = await askTwice(running)
   expect([first === second, first === ALONE]).toEqual([true, false])
   await running.stop()
@@ -45,46 +43,46 @@ it.each(['auto', 'live'])('with %s the turns of a conversation follow each other
 
 it('with oneshot, and with auto and a version that is not known to work so, each turn has a process', async () => {
   const stage = new Stage(onTestFinished)
-  const oneShot = await stage.start({ BACKEND_CLI_PATH: STAYING, AGENT_MODE: 'oneshot' })
+  const oneShot = await stage.start({ BACKEND_CLI_PATH: WARM_AGENT, AGENT_MODE: 'oneshot' })
   expect(await askTwice(oneShot)).toEqual([ALONE, ALONE])
   await oneShot.stop()
   const old = await stage.start({ BACKEND_CLI_PATH: asOld(stage), AGENT_MODE: 'auto' })
   expect(await askTwice(old, 'b')).toEqual([ALONE, ALONE])
 })
 
-it('a project may have a mode of its own', async () => {
+it('a project may have its own mode', async () => {
   const stage = new Stage(onTestFinished)
   const projects = {
     swift: { directory: stage.makeDirectory('swift'), agentMode: 'live' },
     plain: { directory: stage.makeDirectory('plain') },
   }
-  const running = await stage.start({ BACKEND_CLI_PATH: STAYING, AGENT_MODE: 'oneshot' }, { projects })
+  const running = await stage.start({ BACKEND_CLI_PATH: WARM_AGENT, AGENT_MODE: 'oneshot' }, { projects })
   const swift = await askTwice(running, { address: 'a', projectId: 'swift' })
   const plain = await askTwice(running, { address: 'b', projectId: 'plain' })
   expect([swift[0] === swift[1], swift.includes(ALONE), plain]).toEqual([true, false, [ALONE, ALONE]])
 })
 
-it('the mode may change while the gateway runs, and what stayed ends then', async () => {
+it('the mode may change while the gateway runs, which ends warm agents', async () => {
   const stage = new Stage(onTestFinished)
-  const variables = { BACKEND_CLI_PATH: STAYING }
+  const variables = { BACKEND_CLI_PATH: WARM_AGENT }
   const running = await stage.start({ ...variables, AGENT_MODE: 'live' })
-  const staying = (): string[] =>
+  const warmPids = (): string[] =>
     livingProcesses(stage.directory).flatMap(({ pid, command }) =>
-      command.includes('staying-agent.mjs') ? [String(pid)] : [],
+      command.includes('warm-agent.mjs') ? [String(pid)] : [],
     )
-  expect([await ask(running)]).toEqual(staying())
+  expect([await ask(running)]).toEqual(warmPids())
   const change = (AGENT_MODE: string) => running.gateway.reconfigure(stage.config({ ...variables, AGENT_MODE }))
   expect(await change('oneshot')).toEqual({ changed: ['agentMode'], waiting: [] })
-  await vi.waitFor(() => expect(staying()).toEqual([]), SOON)
+  await expect.poll(() => warmPids()).toEqual([])
   expect(await ask(running)).toBe(ALONE)
   await change('live')
-  expect([await ask(running)]).toEqual(staying())
+  expect([await ask(running)]).toEqual(warmPids())
 })
 
 it.each([
-  ['auto', STAYING, { mode: 'live' }],
+  ['auto', WARM_AGENT, { mode: 'live' }],
   ['live', 'old', { mode: 'live' }],
-  ['oneshot', STAYING, { mode: 'oneshot' }],
+  ['oneshot', WARM_AGENT, { mode: 'oneshot' }],
   [
     'auto',
     'old',
@@ -92,7 +90,7 @@ it.each([
   ],
   ['auto', '/usr/bin/true', { mode: 'oneshot', whyNotLive: expect.stringContaining('its version is not known') }],
   ['auto', '/nowhere', {}],
-])('an agent tells how its turns are taken with %s and %s', async (mode, cliPath, expected) => {
+])('an agent reports its mode with %s and %s', async (mode, cliPath, expected) => {
   const stage = new Stage(onTestFinished)
   const BACKEND_CLI_PATH = cliPath === 'old' ? asOld(stage) : cliPath
   const config = stage.config({ BACKEND_CLI_PATH, AGENT_MODE: mode })
@@ -118,11 +116,11 @@ it.each([
   expect(agent.capabilities().supportsStreaming).toBe(streams)
 })
 
-it('an agent that never listens is told as one that has a process for each turn for now', async () => {
+it('an agent that never listens is reported as one-shot for now', async () => {
   const stage = new Stage(onTestFinished)
-  const program = `#!/bin/sh\ncase " $* " in *' --input-format '*) exit 1 ;; esac\nexec ${STAYING} "$@"\n`
+  const program = `#!/bin/sh\ncase " $* " in *' --input-format '*) exit 1 ;; esac\nexec ${WARM_AGENT} "$@"\n`
   const config = stage.config({ BACKEND_CLI_PATH: stage.executable('deaf', program), AGENT_MODE: 'live' })
-  // While it lasts that it is left alone.
+  // While it is left alone.
   const now = () => 0
   const agents = new ConfiguredAgents(config, { environment: stage.environment, log: stage.log, now })
   onTestFinished(() => agents.stop())

@@ -1,10 +1,10 @@
 // A whole gateway with an agent in the wire format of Claude Code that asks before it uses its tool.
 
 import { describe, it } from 'vitest'
-import { until } from '../waiting.js'
-import { Stage, type TestChannel } from './stage.js'
+import { until } from '../kit/waiting.js'
+import { Stage, type TestChannel } from '../kit/stage.js'
 
-/** Asks whether it may run what it was told, and answers with what it was allowed. */
+/** Asks for permission to run its prompt, and answers with the decision. */
 const ASKING_AGENT = `#!/usr/bin/env node
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
@@ -57,7 +57,7 @@ async function answer({ replies }: TestChannel, address: string): Promise<string
 }
 
 describe.concurrent('an agent that asks', () => {
-  it('waits for the answer while other conversations go on, and is told it', async ({ expect, onTestFinished }) => {
+  it('waits for the answer while other conversations continue, and gets it', async ({ expect, onTestFinished }) => {
     const { start } = setup(onTestFinished)
     const { channel, gateway } = await start()
     await channel.say('a', 'make first')
@@ -114,7 +114,7 @@ describe.concurrent('an agent that asks', () => {
     ])
   })
 
-  it('knows what a project of the configuration file says', async ({ expect, onTestFinished }) => {
+  it('honours the settings of a configured project', async ({ expect, onTestFinished }) => {
     const { start, stage } = setup(onTestFinished)
     const { gateway } = await start({ projects: { free: { directory: stage.workingDir, agentPermissions: 'allow' } } })
     expect((await gateway.store.projects.get('free'))?.agentPermissions).toEqual('allow')

@@ -21,10 +21,8 @@ import { MAX_MESSAGE_CHARACTERS } from '../../src/turns/limits.js'
 import { lockDirectory } from '../../src/store/sqlite.js'
 import { AgentScript } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
-import { postgresUrl } from '../postgres.js'
-import { ECHO_AGENT, Stage } from './stage.js'
-
-const SOON = { timeout: 60_000, interval: 20 }
+import { postgresUrl } from '../kit/postgres.js'
+import { ECHO_AGENT, Stage } from '../kit/stage.js'
 
 async function codeAndMessage(work: Promise<unknown>): Promise<{ code: string; message: string }> {
   const error: unknown = await work.then(
@@ -41,7 +39,7 @@ async function pragma({ store }: Gateway, text: string): Promise<void> {
 }
 
 describe('a database file', () => {
-  it('that a kill left in the middle of a checkpoint is whole with what stands beside it', async () => {
+  it('that a kill left in the middle of a checkpoint is complete together with its log', async () => {
     const stage = new Stage(onTestFinished)
     const file = databaseFile(stage.config())
     stage.makeDirectory('data')
@@ -64,7 +62,7 @@ describe('a database file', () => {
     expect(rows).toEqual([{ count: 50 }])
   })
 
-  it('that is none is refused, and left as it is', async () => {
+  it('that is not a database is refused, and left untouched', async () => {
     const stage = new Stage(onTestFinished)
     const file = databaseFile(stage.config())
     stage.makeDirectory('data')
@@ -84,7 +82,7 @@ describe('a database file', () => {
       BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT),
     })
     for (let index = 0; index < 5; index += 1) await channel.say('a', `${index} ${'long '.repeat(10_000)}`)
-    await expect.poll(() => channel.replies.length, SOON).toEqual(5)
+    await expect.poll(() => channel.replies.length).toEqual(5)
     // So that all of it stands in the file itself and not in the log beside it.
     await pragma(gateway, 'wal_checkpoint(TRUNCATE)')
     await stop()
@@ -113,7 +111,7 @@ describe('a data directory', () => {
     )
   })
 
-  it('with a directory where the database belongs is refused with what to do', async () => {
+  it('with a directory in place of the database is refused with advice', async () => {
     const stage = new Stage(onTestFinished)
     const file = join(stage.directory, 'other', 'aetheel.db')
     mkdirSync(file, { recursive: true })
@@ -150,12 +148,12 @@ describe('a full disk', () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
     await channel.say('a', 'before')
-    await expect.poll(() => channel.texts(), SOON).toEqual(['before'])
+    await expect.poll(() => channel.texts()).toEqual(['before'])
     await limit(gateway, true)
     const refusal = await codeAndMessage(channel.say('a', LONG, 'p1'))
     await limit(gateway, false)
     const acceptance = await channel.say('a', LONG, 'p1')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     expect([refusal, acceptance, channel.texts()[1] === LONG]).toEqual([
       {
         code: 'store_full',
@@ -172,13 +170,13 @@ describe('a full disk', () => {
     const script = new AgentScript('claude', stage.directory)
     const steps = [{ start: true }, { touch: 'begun' }, { waitFor: 'full' }, { answer: LONG }] as const
     await channel.say('a', script.prompt([...steps]))
-    await expect.poll(() => existsSync(join(stage.workingDir, 'begun')), SOON).toEqual(true)
+    await expect.poll(() => existsSync(join(stage.workingDir, 'begun'))).toEqual(true)
     await limit(gateway, true)
     writeFileSync(join(stage.workingDir, 'full'), '')
-    await expect.poll(() => stage.messages(), SOON).toContain('turn.not-written')
+    await expect.poll(() => stage.messages()).toContain('turn.not-written')
     const meanwhile = channel.replies.length
     await limit(gateway, false)
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const [run, ...others] = await gateway.store.runs.list(10)
     const events = run ? await gateway.store.events.list(run.id) : []
     expect([meanwhile, channel.texts()[0] === LONG, run?.state, others, events.at(-1)?.event.type]).toEqual([
@@ -262,7 +260,7 @@ describe('a message', () => {
     const acceptance = await channel.say('a', text, 'p1')
     const again = await channel.say('a', text, 'p1')
     await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const kept = await gateway.store.inbox.get(acceptance.messageId)
     const replies = channel.replies.map(({ text, isError }) => ({ text, isError }))
     expect([acceptance, again.status, replies, kept?.state, (kept?.text.length ?? 0) <= 1_000]).toEqual([
@@ -286,7 +284,7 @@ describe('a message', () => {
   ])('%s reaches the agent and comes back', async (_, text, expected = text) => {
     const { channel } = await setup()
     await channel.say('a', text)
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const [reply] = channel.texts()
     // Not compared by `toEqual`, which would print a megabyte.
     expect(reply === expected ? 'the same' : reply?.slice(0, 100)).toEqual('the same')

@@ -1,13 +1,12 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
-import { MAY_MOUNT, mountSmallDisk } from '../small-disk.js'
-import { Stage } from './stage.js'
+import { MAY_MOUNT, mountSmallDisk } from '../kit/small-disk.js'
+import { Stage } from '../kit/stage.js'
 
-const SOON = { timeout: 60_000, interval: 20 }
 const LONG_TEXT = 'long '.repeat(60_000)
 
-/** Begins to speak, and ends with what it was asked once the file named `go` is there. */
+/** Begins to answer, and ends with its prompt once the file `go` exists. */
 const PATIENT_AGENT = `#!/usr/bin/env node
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +19,7 @@ console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false
 `
 
 describe.skipIf(!MAY_MOUNT)('a gateway on a full disk', () => {
-  it('says that it takes no more, and delivers what an agent had done once there is room', async ({
+  it("says that it accepts no more, and delivers an agent's answer once there is room", async ({
     expect,
     onTestFinished,
   }) => {
@@ -32,16 +31,16 @@ describe.skipIf(!MAY_MOUNT)('a gateway on a full disk', () => {
     const { channel, steps } = await stage.start({ AETHEEL_HOME: home, BACKEND_CLI_PATH: agent })
 
     await channel.say('a', LONG_TEXT, 'first')
-    await expect.poll(() => steps, SOON).toContain('streaming')
+    await expect.poll(() => steps).toContain('streaming')
     const removeFiller = fillDisk(disk)
     const refused = await channel.say('a', `second ${LONG_TEXT}`, 'second').catch((error: unknown) => error)
     writeFileSync(join(stage.workingDir, 'go'), '')
-    await expect.poll(() => stage.messages(), SOON).toContain('turn.not-written')
+    await expect.poll(() => stage.messages()).toContain('turn.not-written')
     const repliesWhileFull = channel.replies.length
     removeFiller()
-    await expect.poll(() => channel.texts(), SOON).toEqual([LONG_TEXT])
+    await expect.poll(() => channel.texts()).toEqual([LONG_TEXT])
     await channel.say('a', `second ${LONG_TEXT}`, 'second')
-    await expect.poll(() => channel.texts(), SOON).toEqual([LONG_TEXT, `second ${LONG_TEXT}`])
+    await expect.poll(() => channel.texts()).toEqual([LONG_TEXT, `second ${LONG_TEXT}`])
     expect({ refused, repliesWhileFull }).toEqual({
       refused: expect.objectContaining({ code: 'store_full', message: expect.stringContaining('the disk is full') }),
       repliesWhileFull: 0,

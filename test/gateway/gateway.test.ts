@@ -9,17 +9,15 @@ import { AgentScript } from '../contract/agent-script.js'
 import { brokenInvariants } from '../contract/invariants.js'
 import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
-import { guardiansOf, Stage, TestChannel } from './stage.js'
+import { guardiansOf, Stage, TestChannel } from '../kit/stage.js'
 
-const SOON = { timeout: 60_000, interval: 20 }
-
-/** Says where it works and how it was called. */
+/** Prints its directory and arguments. */
 const CALL_AGENT = `#!/bin/sh
 cat > /dev/null
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"%s"}\\n' "$PWD $*"
 `
 
-/** Names a file, and says whether it was told that it can. */
+/** Names a file, and says whether it was told that it may. */
 const FILE_AGENT = `#!/bin/sh
 cat > /dev/null
 case "$*" in *--append-system-prompt-file*) ;; *) set -- --append-system-prompt-file /dev/null ;; esac
@@ -29,13 +27,13 @@ printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1",
 `
 
 describe.concurrent('a gateway', () => {
-  it('answers a message, shows what the agent does, and has nothing on record as running after it', async ({
+  it('answers a message, shows what the agent does, and leaves nothing recorded as running', async ({
     expect,
     onTestFinished,
   }) => {
     const { gateway, channel, steps } = await new Stage(onTestFinished).start()
     const acceptance = await channel.say('a', 'What is my name?', 'p1')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const { messageId } = acceptance
     const events = channel.shown.map(({ event }) => event)
     expect({
@@ -75,7 +73,7 @@ describe.concurrent('a gateway', () => {
     const first = await channel.say('a', 'hello', 'p1')
     const again = await channel.say('a', 'hello', 'p1')
     await channel.say('b', 'hello', 'p2')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const late = await channel.say('a', 'hello', 'p1')
     expect([again, late].map(({ status, messageId }) => ({ status, messageId }))).toEqual([
       { status: 'duplicate', messageId: first.messageId },
@@ -83,31 +81,26 @@ describe.concurrent('a gateway', () => {
     ])
   })
 
-  it('goes on in the same session after a restart', async ({ expect, onTestFinished }) => {
+  it('continues the same session after a restart', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const before = await stage.start()
     await before.channel.say('a', 'my name is Ada')
-    await expect.poll(() => before.channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => before.channel.replies.length).toEqual(1)
     await before.stop()
     const after = await stage.start()
     await after.channel.say('a', 'What is my name?')
-    await expect
-      .poll(() => after.channel.texts(), SOON)
-      .toEqual(['Your name is Ada; you told me earlier in this session.'])
+    await expect.poll(() => after.channel.texts()).toEqual(['Your name is Ada; you told me earlier in this session.'])
   })
 
-  it('tells the person when the agent has lost the session, and answers all the same', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('tells the person if the agent has lost the session, and answers anyway', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start()
     const { conversationId } = await channel.say('a', 'my name is Ada')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const session = { conversationId, backend: 'claude', sessionId: 'gone', directory: stage.workingDir }
     await gateway.store.sessions.set(session, Date.now())
     await channel.say('a', 'What is my name?')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const { text, notes, isError } = channel.replies[1] ?? {}
     expect({ text, notes, isError }).toEqual({
       text: 'I do not know it yet.',
@@ -116,17 +109,17 @@ describe.concurrent('a gateway', () => {
     })
   })
 
-  it('works where and with what the project of a conversation says', async ({ expect, onTestFinished }) => {
+  it("works with the directory and agent of the conversation's project", async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const directory = stage.makeDirectory('project')
     const project = { directory, model: 'small', allowedTools: ['Read'], maxTurns: 3 }
     const BACKEND_CLI_PATH = stage.executable('call-agent', CALL_AGENT)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH }, { projects: { one: project } })
     const { conversationId } = await channel.say('a', 'Where are you?')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     await gateway.store.conversations.configure(conversationId, { projectId: 'one' })
     await channel.say('a', 'Where are you?')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const [usual, inProject] = channel.replies.map(({ text, notes }) => ({
       directory: text.split(' ')[0],
       model: / --model (\S+)/.exec(text)?.[1],
@@ -146,18 +139,18 @@ describe.concurrent('a gateway', () => {
     ])
   })
 
-  it('tells the person what is wrong when the project is not there any more', async ({ expect, onTestFinished }) => {
+  it("tells the person what is wrong if the project's directory is gone", async ({ expect, onTestFinished }) => {
     const { gateway, channel } = await new Stage(onTestFinished).start()
     const { conversationId } = await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     await gateway.store.conversations.configure(conversationId, { projectId: 'gone' })
     await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const { text, isError, canRetry } = channel.replies[1] ?? {}
     expect([text, isError, canRetry]).toEqual(['The project gone of this conversation is not known.', true, true])
   })
 
-  it('works in a place as what that is part of says now, and where the operator says', async ({
+  it("works with the current choices of a place's parent, in the operator's directory", async ({
     expect,
     onTestFinished,
   }) => {
@@ -171,7 +164,7 @@ describe.concurrent('a gateway', () => {
     const ask = async () => {
       const count = channel.replies.length
       await channel.say(thread, 'Where are you?')
-      await expect.poll(() => channel.replies.length, SOON).toEqual(count + 1)
+      await expect.poll(() => channel.replies.length).toEqual(count + 1)
       const text = channel.texts().at(-1) ?? ''
       calls.push([text.split(' ')[0], / --model (\S+)/.exec(text)?.[1]])
     }
@@ -204,7 +197,7 @@ describe.concurrent('a gateway', () => {
       const file = { projects: { site: { directory } } }
       const { channel } = await stage.start({ BACKEND_CLI_PATH }, file, new TestChannel(takesFiles))
       await channel.say({ address: 'a', projectId: 'site' }, 'Draw it')
-      await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+      await expect.poll(() => channel.replies.length).toEqual(1)
       const { text, files } = channel.replies[0] ?? {}
       expect({ text, files }).toEqual({
         ...expected,
@@ -213,17 +206,14 @@ describe.concurrent('a gateway', () => {
     },
   )
 
-  it('tells in words why an agent has failed, and takes the message up again by the button', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('explains why an agent has failed, and retries the message by the button', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const { channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
     const script = new AgentScript('claude', stage.directory)
     const { messageId } = await channel.say('a', script.prompt([{ fail: 'Please run /login' }, { exit: 1 }]))
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const answer = await channel.host().onButton('retry', messageId, 'ann')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const failure = {
       text: expect.stringMatching(/^claude is not logged in where the gateway runs.*\n\nIt said: .*Please run \/login/),
       isError: true,
@@ -234,7 +224,7 @@ describe.concurrent('a gateway', () => {
     expect([answer, channel.replies]).toMatchObject(['Taken up again.', [failure, failure]])
   })
 
-  it('ends the whole tree of an agent by /stop and is free for the next message', async ({
+  it('ends the whole tree of an agent on /stop and is free for the next message', async ({
     expect,
     onTestFinished,
   }) => {
@@ -250,12 +240,12 @@ describe.concurrent('a gateway', () => {
       { hang: true },
     ])
     await channel.say('a', hidingTools)
-    await expect.poll(() => existsSync(join(stage.workingDir, 'ready')), SOON).toEqual(true)
+    await expect.poll(() => existsSync(join(stage.workingDir, 'ready'))).toEqual(true)
     const during = { alive: stage.alive().length, processes: await gateway.store.ledger.processesOf(gateway.id) }
     const answer = await channel.command('a', '/stop')
     const after = { alive: stage.alive(), processes: await gateway.store.ledger.processesOf(gateway.id) }
     await channel.say('a', script.prompt([{ answer: 'free' }]))
-    await expect.poll(() => channel.texts(), SOON).toEqual(['free'])
+    await expect.poll(() => channel.texts()).toEqual(['free'])
     expect([during.alive, during.processes.length, answer, after]).toEqual([
       3,
       1,
@@ -276,7 +266,7 @@ describe.concurrent('a gateway', () => {
       else {
         const count = channel.replies.length
         await channel.say('a', line)
-        await expect.poll(() => channel.replies.length, SOON).toEqual(count + 1)
+        await expect.poll(() => channel.replies.length).toEqual(count + 1)
         answers.push(channel.texts().at(-1) ?? '')
       }
     }
@@ -295,7 +285,7 @@ describe.concurrent('a gateway', () => {
     const hooks = [{ on, command: ['/bin/sh', '-c', 'cat >> told; echo >> told'] }]
     const { channel, stop } = await stage.start({}, { hooks })
     const { messageId, conversationId } = await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     await stop()
     const lines = readFileSync(join(stage.workingDir, 'told'), 'utf8').trim().split('\n')
     const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
@@ -315,14 +305,14 @@ describe.concurrent('a gateway', () => {
     ])
   })
 
-  it('tells the hooks of an agent that fails', async ({ expect, onTestFinished }) => {
+  it('tells the hooks about a failed agent', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const hooks = [{ on: ['error'], command: ['/bin/sh', '-c', 'cat > part; mv part told'] }]
     const { channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') }, { hooks })
     const script = new AgentScript('claude', stage.directory)
     const { conversationId } = await channel.say('a', script.prompt([{ fail: 'Out of order' }, { exit: 1 }]))
     const told = join(stage.workingDir, 'told')
-    await expect.poll(() => existsSync(told), SOON).toEqual(true)
+    await expect.poll(() => existsSync(told)).toEqual(true)
     expect(JSON.parse(readFileSync(told, 'utf8'))).toMatchObject({
       hook: 'error',
       conversationId,
@@ -332,7 +322,7 @@ describe.concurrent('a gateway', () => {
     })
   })
 
-  it('keeps its data readable by its owner alone', async ({ expect, onTestFinished }) => {
+  it('keeps its data readable only by its owner', async ({ expect, onTestFinished }) => {
     const { config } = await new Stage(onTestFinished).start()
     expect(statSync(config.home).mode & 0o777).toEqual(0o700)
   })
@@ -343,7 +333,7 @@ describe.concurrent('a gateway that stops', () => {
     const stage = new Stage(onTestFinished)
     const { gateway, config, channel, stop } = await stage.start()
     await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const during = [guardiansOf(gateway), (await gateway.store.ledger.gateways()).map(({ id }) => id)]
     await stop()
     const store = await openStore({ file: databaseFile(config) }, stage.log)
@@ -359,12 +349,12 @@ describe.concurrent('a gateway that stops', () => {
     const stage = new Stage(onTestFinished)
     const { channel, steps, stop } = await stage.start({ MAX_CONCURRENT_QUERIES: '3' })
     for (const address of ['a', 'b', 'c']) await channel.say(address, 'What is my name?')
-    await expect.poll(() => steps.filter((step) => step === 'claimed').length, SOON).toEqual(3)
+    await expect.poll(() => steps.filter((step) => step === 'claimed').length).toEqual(3)
     await stop()
     expect(channel.texts()).toEqual(Array.from({ length: 3 }, () => 'I do not know it yet.'))
   })
 
-  it('hands back at once what is not finished when it may not drain, and the next one goes on with it', async ({
+  it('releases unfinished work at once if it may not drain, and the next gateway continues it', async ({
     expect,
     onTestFinished,
   }) => {
@@ -372,17 +362,17 @@ describe.concurrent('a gateway that stops', () => {
     const agent = { BACKEND_CLI_PATH: stage.executable('patient-agent', PATIENT_AGENT) }
     const before = await stage.start({ ...agent, DRAIN_TIMEOUT_MS: '0' })
     await before.channel.say('a', 'Please count.')
-    await expect.poll(() => before.channel.shown.some(({ event }) => event.type === 'output'), SOON).toEqual(true)
+    await expect.poll(() => before.channel.shown.some(({ event }) => event.type === 'output')).toEqual(true)
     await before.stop()
     const left = stage.alive()
     const after = await stage.start(agent)
-    await expect.poll(() => after.channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => after.channel.replies.length).toEqual(1)
     await after.stop()
     expect([left, before.channel.replies, after.channel.texts()]).toEqual([[], [], ['I go on.']])
   })
 })
 
-/** Counts until it is stopped, and goes on when it is resumed. */
+/** Counts until it is stopped, and continues when resumed. */
 const PATIENT_AGENT = `#!/usr/bin/env node
 const print = (line) => console.log(JSON.stringify({ ...line, session_id: '11111111-1111-4111-8111-111111111111' }))
 print({ type: 'system', subtype: 'init' })
@@ -425,10 +415,7 @@ describe.concurrent('the agent that is chosen', () => {
       code: 'backend_missing',
       message: expect.stringMatching(/^The agent claude cannot be used\. .*nowhere/),
     })
-    const lines = stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>)
-    expect(lines.filter(({ msg }) => msg === 'backend.missing')).toMatchObject([
-      { backend: 'claude', path: BACKEND_CLI_PATH },
-    ])
+    expect(stage.logsOf('backend.missing')).toMatchObject([{ backend: 'claude', path: BACKEND_CLI_PATH }])
   })
 
   it('must have the directory that messages from WhatsApp are answered in', async ({ expect, onTestFinished }) => {

@@ -1,16 +1,15 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'vitest'
 import { requireBackend } from '../../src/runtime/required-agents.js'
 import { agentPath } from '../contract/stage.js'
-import { until } from '../waiting.js'
-import { Stage } from './stage.js'
+import { until } from '../kit/waiting.js'
+import { freePort } from '../kit/loopback.js'
+import { Stage } from '../kit/stage.js'
 
 const SERVER = { AGENT_BACKEND: 'opencode', OPENCODE_ENABLED: 'true' }
 const MANAGED = { ...SERVER, OPENCODE_MANAGED: 'true', BACKEND_CLI_PATH: agentPath('serving-opencode.mjs') }
 
-describe.concurrent('a gateway with an OpenCode server of its own', () => {
+describe.concurrent('a gateway with its own OpenCode server', () => {
   it('has it on record while it runs, and ends it when it stops', async ({ expect, onTestFinished }) => {
     const { stage, environment } = setup(onTestFinished)
     const { gateway, channel, stop } = await stage.start({ ...MANAGED, ...environment, DRAIN_TIMEOUT_MS: '0' })
@@ -34,16 +33,13 @@ describe.concurrent('a gateway with an OpenCode server of its own', () => {
 })
 
 describe.concurrent('a gateway with an OpenCode server of somebody else', () => {
-  it('is started though the server does not answer, and says so', async ({ expect, onTestFinished }) => {
+  it('starts even if the server does not answer, and says so', async ({ expect, onTestFinished }) => {
     const { stage } = setup(onTestFinished)
-    const url = await unusedUrl()
+    const url = `http://127.0.0.1:${await freePort()}`
     const variables = { ...SERVER, OPENCODE_URL: url, OPENCODE_PASSWORD: 'very-secret' }
     const config = stage.config(variables)
     await expect(requireBackend(config, stage.environment, stage.log)).resolves.toBeUndefined()
-    const lines = stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>)
-    expect(lines.filter(({ msg }) => msg === 'opencode-server.unavailable')).toMatchObject([
-      { url, problem: expect.stringContaining(url) },
-    ])
+    expect(stage.logsOf('opencode-server.unavailable')).toMatchObject([{ url, problem: expect.stringContaining(url) }])
     const { gateway } = await stage.start(variables)
     const available = await gateway.agents.availableAgents()
     expect(available.map((agent) => agent.name())).not.toContain('opencode')
@@ -52,18 +48,10 @@ describe.concurrent('a gateway with an OpenCode server of somebody else', () => 
   })
 })
 
-/** What the server is told stands in the environment that agents have. */
+/** The server is controlled by the agents' environment. */
 function setup(onTestFinished: TestContext['onTestFinished']) {
   const stage = new Stage(onTestFinished)
   const environment = { OPENCODE_FAKE_DIRECTORY: stage.workingDir }
   Object.assign(stage.environment, environment)
   return { stage, environment }
-}
-
-async function unusedUrl(): Promise<string> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return `http://127.0.0.1:${port}`
 }

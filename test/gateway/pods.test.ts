@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
 import { startLocalCluster } from '../kubernetes/local-cluster.js'
-import { until } from '../waiting.js'
-import { ECHO_AGENT, Stage } from './stage.js'
+import { until } from '../kit/waiting.js'
+import { ECHO_AGENT, Stage } from '../kit/stage.js'
 
 /** A gateway on a cluster with the pod `web-0`, in which Claude is, and the project `web` of it. */
 async function setup(test: TestContext) {
@@ -45,7 +45,7 @@ it('files that an agent in a pod names are not looked for on this machine', asyn
   expect([reply?.text, reply?.files]).toEqual(['MEDIA: a.txt', undefined])
 })
 
-it('what is wrong with the pod is told to the person', async (test) => {
+it('the person is told what is wrong with the pod', async (test) => {
   const { cluster, start } = await setup(test)
   const { gateway, channel } = await start()
   cluster.refuse('exec', 'Error from server (Forbidden): pods "web-0" is forbidden: cannot create resource "pods/exec"')

@@ -1,13 +1,13 @@
-// What becomes of messages that come while an agent works, through a whole gateway and a process that stays.
+// What happens to messages that come while an agent works, through a whole gateway and a warm process.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
-import { until } from '../waiting.js'
-import { type RunningGateway, Stage } from './stage.js'
+import { until } from '../kit/waiting.js'
+import { type RunningGateway, Stage } from '../kit/stage.js'
 
-/** In the wire format of Pi: works until the file `go` is there, then answers with all it was told. With `dies` in the
- *  directory it is gone instead, and what is asked in its place is answered at once. */
+/** In the wire format of Pi: works until the file `go` exists, then answers with all its input. With `dies` in the
+ *  directory it exits instead, and the one-shot process in its place answers at once. */
 const PI_AGENT = `#!/usr/bin/env node
 import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -55,7 +55,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
 `
 
 describe.concurrent('a message that comes while the agent works', () => {
-  it('is told to the agent, and part of its answer', async ({ expect, onTestFinished }) => {
+  it('is passed to the agent, and part of its answer', async ({ expect, onTestFinished }) => {
     const { stage, running, begin } = await open(onTestFinished, 'steer')
     const { channel, gateway } = running
     await begin('one')
@@ -105,7 +105,7 @@ describe.concurrent('a message that comes while the agent works', () => {
     ])
   })
 
-  it('waits, and shares the next turn with others, where the person has chosen that', async ({
+  it('waits, and shares the next turn with others, if the person has chosen that', async ({
     expect,
     onTestFinished,
   }) => {

@@ -1,32 +1,30 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config.js'
-import { ECHO_AGENT, Stage } from './stage.js'
-
-const SOON = { timeout: 60_000, interval: 20 }
+import { ECHO_AGENT, Stage } from '../kit/stage.js'
 
 describe('a gateway whose configuration changes', () => {
   it('answers the next message by it', async () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: agentThatSays(stage, 'first') })
     await channel.say('a', 'hello')
-    await vi.waitFor(() => expect(channel.texts()).toEqual(['first']), SOON)
+    await expect.poll(() => channel.texts()).toEqual(['first'])
     const change = await gateway.reconfigure(stage.config({ BACKEND_CLI_PATH: agentThatSays(stage, 'second') }))
     await channel.say('a', 'hello again')
-    await vi.waitFor(() => expect(channel.texts()).toEqual(['first', 'second']), SOON)
+    await expect.poll(() => channel.texts()).toEqual(['first', 'second'])
     expect(change).toEqual({ changed: ['backendCliPath'], waiting: [] })
   })
 
-  it('lets a turn that runs go on as it began', async () => {
+  it('lets a running turn continue as it began', async () => {
     const stage = new Stage(onTestFinished)
     const slow = agentThatSays(stage, 'slow', `while (!existsSync('go')) await new Promise((r) => setTimeout(r, 10))`)
     const { gateway, channel, steps } = await stage.start({ BACKEND_CLI_PATH: slow })
     await channel.say('a', 'hello')
-    await vi.waitFor(() => expect(steps).toContain('claimed'), SOON)
+    await expect.poll(() => steps).toContain('claimed')
     await gateway.reconfigure(stage.config({ BACKEND_CLI_PATH: agentThatSays(stage, 'other'), QUERY_TIMEOUT_MS: '1' }))
     writeFileSync(join(stage.workingDir, 'go'), '')
-    await vi.waitFor(() => expect(channel.texts()).toEqual(['slow']), SOON)
+    await expect.poll(() => channel.texts()).toEqual(['slow'])
   })
 
   it('runs hooks in the directory of now', async () => {
@@ -36,7 +34,7 @@ describe('a gateway whose configuration changes', () => {
     const WORKING_DIR = stage.makeDirectory('other')
     await gateway.reconfigure(stage.config({ WORKING_DIR }, { hooks }))
     await channel.say('a', 'hello')
-    await vi.waitFor(() => expect(existsSync(join(WORKING_DIR, 'hooked'))).toBe(true), SOON)
+    await expect.poll(() => existsSync(join(WORKING_DIR, 'hooked'))).toBe(true)
   })
 
   it('makes and removes the projects of its file', async () => {
@@ -48,7 +46,7 @@ describe('a gateway whose configuration changes', () => {
     expect([changed, ids]).toEqual([['projects'], ['fresh']])
   })
 
-  it('stays as it is when the store is away', async () => {
+  it('changes nothing if the store is unavailable', async () => {
     const stage = new Stage(onTestFinished)
     const project = { directory: stage.makeDirectory('site') }
     const { gateway, config } = await stage.start()
@@ -72,7 +70,7 @@ describe('a gateway whose configuration changes', () => {
       expect(broken).toThrow('LEASE_MS')
       await Promise.all([channel.say(`place ${round % 3}`, text), gateway.reconfigure(next)])
     }
-    await vi.waitFor(() => expect(channel.texts().length).toBeGreaterThanOrEqual(sent.length), SOON)
+    await expect.poll(() => channel.texts().length).toBeGreaterThanOrEqual(sent.length)
     expect(channel.texts().toSorted()).toEqual(sent.toSorted())
   })
 })

@@ -7,9 +7,9 @@ import { GLOBAL_OWNER } from '../../src/credentials/credential-store.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
 import { databaseFile, makeHome, startGateway } from '../../src/gateway.js'
 import { createLog } from '../../src/log.js'
-import { putDatabase } from '../put-database.js'
-import { until } from '../waiting.js'
-import { Stage, TestChannel } from './stage.js'
+import { putDatabase } from '../kit/put-database.js'
+import { until } from '../kit/waiting.js'
+import { Stage, TestChannel } from '../kit/stage.js'
 
 const SECRET = 'sk-known-0123456789'
 

@@ -1,16 +1,16 @@
-// One message's walk: in which order it is put on record, worked on and answered. Whatever stands between two commits is
+// One message's walk: in which order it is recorded, worked on and answered. Whatever happens between two commits is
 // done again, or lost, when the gateway ends there.
 
 import { expect, test } from 'vitest'
 import { databaseFile, makeHome, startGateway } from '../../src/gateway.js'
 import type { Step } from '../../src/turns/types.js'
 import type { Store, Tables } from '../../src/store/store.js'
-import { putDatabase } from '../put-database.js'
-import { ECHO_AGENT, Stage, TestChannel } from './stage.js'
+import { putDatabase } from '../kit/put-database.js'
+import { ECHO_AGENT, Stage, TestChannel } from '../kit/stage.js'
 
 const REPLY_SENT = 'outbox.settle'
 const NOTHING_FOUND = 'commit: jobs.claim'
-/** How often they are written depends on how fast they come. */
+/** How often they are written depends on how fast they arrive. */
 const EVENTS = 'commit: events.record'
 
 test('the steps and commits of one message', async ({ onTestFinished }) => {
@@ -45,7 +45,7 @@ test('the steps and commits of one message', async ({ onTestFinished }) => {
   ])
 })
 
-/** Tells of each transaction by what was done in it, and of what became of a reply. */
+/** Reports each transaction by its calls, and the outcome of a reply. */
 function watchCommits(store: Store, onCommit: (what: string) => void): void {
   const { transaction, write } = store
   const watched =

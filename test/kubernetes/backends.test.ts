@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -12,7 +11,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test as bareTest } from 'vitest'
 import { createBackend } from '../../src/backends/registry.js'
@@ -24,8 +22,9 @@ import { CommandRuntime } from '../../src/runtime/command-runtime.js'
 import { AgentScript, START } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
-import { livingProcesses } from '../processes/living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
 import { type LocalCluster, startLocalCluster } from './local-cluster.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const KNOWN = '22222222-2222-4222-8222-222222222222'
 
@@ -55,11 +54,12 @@ const MIRROR = agentPath('mirror-agent.sh')
 const ADDRESS: PodAddress = { name: 'web' }
 
 const test = bareTest.extend<{ ground: Ground }>({
-  ground: async ({ task: _task }, use) => {
-    const root = mkdtempSync(join(tmpdir(), 'pod-backends-'))
+  ground: async ({ onTestFinished }, use) => {
+    const root = temporaryDirectory(onTestFinished)
     const [home, directory, bin] = ['home', 'work', 'bin'].map((name) => join(root, name)) as [string, string, string]
     for (const path of [home, directory, bin]) mkdirSync(path)
     const cluster = await startLocalCluster([{ name: 'web' }])
+    onTestFinished(() => cluster.close())
     cluster.container = { PATH: `${bin}:${process.env['PATH']}`, HOME: home }
     const environment = { ...cluster.environment, ANTHROPIC_API_KEY: 'of the gateway', LANG: 'de_DE.UTF-8' }
     // What is asked of the cluster does not depend on how long a turn takes.
@@ -100,8 +100,6 @@ const test = bareTest.extend<{ ground: Ground }>({
       scrubber: createScrubber(),
     })
     await use({ cluster, directory, home, turn, commands })
-    cluster.close()
-    rmSync(root, { recursive: true, force: true })
   },
 })
 
@@ -110,13 +108,13 @@ function notesIn(directory: string, name: string): string[] {
   return existsSync(path) ? readFileSync(path, 'utf8').split('\0').slice(0, -1) : []
 }
 
-/** The value after an option, which is an argument of its own. */
+/** The value after an option, which is a separate argument. */
 function valueOf(args: string[], option: string): string | undefined {
   return args[args.indexOf(option) + 1]
 }
 
 describe.concurrent('in a pod', () => {
-  test('an agent finds what the container has, and nothing of the gateway', async ({ ground, expect }) => {
+  test("an agent gets the container's environment, and nothing of the gateway's", async ({ ground, expect }) => {
     ground.cluster.container['ANTHROPIC_API_KEY'] = 'of the container'
     ground.cluster.container['DISABLE_AUTOUPDATER'] = '0'
     const { result, environment } = await ground.turn('claude', { environment: { TOKEN: 'of the run' } })
@@ -155,7 +153,7 @@ describe.concurrent('in a pod', () => {
     expect([answers, asked.length, ground.cluster.calls.length]).toEqual([['Hello', 'Hello'], 1, 6])
   })
 
-  test('Gemini CLI has the home of the container, with what is ours for this run', async ({ ground, expect }) => {
+  test('Gemini CLI has the home of the container, with our files for this run', async ({ ground, expect }) => {
     const theirs = join(ground.home, '.gemini')
     mkdirSync(theirs)
     writeFileSync(join(theirs, 'settings.json'), '{ "theme": "dark" /* mine */ }')
@@ -182,7 +180,7 @@ describe.concurrent('in a pod', () => {
     ])
   })
 
-  test('OpenCode and Pi have what the container says beside what we say', async ({ ground, expect }) => {
+  test("OpenCode and Pi have the container's settings in addition to ours", async ({ ground, expect }) => {
     ground.cluster.container['OPENCODE_CONFIG_CONTENT'] = '{ "instructions": ["mine.md"] }'
     mkdirSync(join(ground.home, '.pi/agent'), { recursive: true })
     writeFileSync(join(ground.home, '.pi/agent/APPEND_SYSTEM.md'), 'mine')

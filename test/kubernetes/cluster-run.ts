@@ -10,7 +10,7 @@ import { inject, type TestContext } from 'vitest'
 import { createPods } from '../../src/kubernetes/pods.js'
 import type { PodAddress, PodExit, PodProcess, PodProcessOptions, Pods } from '../../src/kubernetes/types.js'
 import { RUN_MARKER } from '../../src/processes/process-owner.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import type { ContainerProcess } from './fake-container.js'
 import { FakeCluster } from './fake-cluster.js'
 import type { FakePod, PodOptions } from './fake-pod.js'
@@ -115,7 +115,7 @@ export interface Left {
 
 export const nothing: Left = { processes: [], files: [] }
 
-/** What is in the pod besides its first process: at once, or, when nobody is there who would wait for it, at the latest. */
+/** What is in the pod besides its first process: now, or as soon as nothing is, at most this much later. */
 export async function leftIn(pod: FakePod, longestMs = 0): Promise<Left> {
   const deadline = Date.now() + longestMs
   for (;;) {
@@ -125,7 +125,7 @@ export async function leftIn(pod: FakePod, longestMs = 0): Promise<Left> {
   }
 }
 
-/** Ends the kubectl of a run without a word. */
+/** Kills the kubectl of a run. */
 export function killClients(runId: string): void {
   const clients = readdirSync('/proc').filter((pid) => {
     const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8').split('\0')

@@ -2,26 +2,25 @@
 
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { beforeAll, describe, it, type TestContext, vi } from 'vitest'
 import { createPods } from '../../src/kubernetes/pods.js'
 import { PodError, type PodProblem } from '../../src/kubernetes/types.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import { holdRun, killClients, kubectlEnvironment, leftIn, nothing, openScene, type Scene } from './cluster-run.js'
 import type { Shell } from './fake-container.js'
 import type { FakePod, PodOptions } from './fake-pod.js'
 import { checkMachine } from './machine.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
-// Most of these tests wait, for what is lost to be noticed.
+// Most of these tests wait until a loss is noticed.
 vi.setConfig({ maxConcurrency: 12 })
 
 const isRequired = process.env['AETHEEL_TEST_KUBECTL'] === 'required'
 
-/** It has a child in a session of its own, one without our marks, and one whose parent is gone; none ends by itself. */
+/** It has a child in its own process session, one without our markers, and an orphan; none of them exits. */
 const family = `
 setsid sleep 1000001 &
 env -i PATH="$PATH" sleep 1000002 &
@@ -44,7 +43,7 @@ describe.skipIf(!isRequired)(
     beforeAll(checkMachine)
 
     describe.for<Shell>(['dash', 'bash', 'busybox'])('where sh is %s', (shell) => {
-      it('tells how the agent ended, whatever the status', async ({ onTestFinished, expect }) => {
+      it('reports how the agent ended, whatever the status', async ({ onTestFinished, expect }) => {
         const { play, pod } = await openScene(onTestFinished, { shell })
         const played = [await play('echo out; echo err >&2'), await play('exit 1'), await play('kill -KILL $$')]
         expect(played).toMatchObject([
@@ -86,7 +85,7 @@ describe.skipIf(!isRequired)(
         expect(await leftIn(pod)).toEqual(nothing)
       })
 
-      it('ends the agent and everything of it when it is told to', async ({ onTestFinished, expect }) => {
+      it('ends the agent and everything it started when told to', async ({ onTestFinished, expect }) => {
         const { start, pod } = await openScene(onTestFinished, { shell })
         const run = await start(family)
         await run.printed('begun')
@@ -121,7 +120,7 @@ describe.skipIf(!isRequired)(
         ['has done its work', 'pod_not_running', { state: 'completed' }],
         ['has another name', 'pod_not_found', { name: 'agent-1' }],
         ['has another container', 'container_not_found', { containers: ['other'] }],
-      ])('because it %s is told as %s', async ([, problem, options], { onTestFinished, expect }) => {
+      ])('because it %s is reported as %s', async ([, problem, options], { onTestFinished, expect }) => {
         const { pods } = await openScene(onTestFinished, options)
         const opened = pods.open({ name: 'agent-0', container: 'main' }, AbortSignal.timeout(60_000))
         expect(await opened.catch(problemOf)).toBe(problem)
@@ -137,12 +136,12 @@ describe.skipIf(!isRequired)(
         },
       )
 
-      it('because it has no sh is told as cli_missing', async ({ onTestFinished, expect }) => {
+      it('because it has no sh is reported as cli_missing', async ({ onTestFinished, expect }) => {
         const { pods, address } = await openScene(onTestFinished, { environment: { PATH: '/nowhere' } })
         expect(await pods.open(address, AbortSignal.timeout(60_000)).catch(problemOf)).toBe('cli_missing')
       })
 
-      it('because nobody answers is told as unreachable', async ({ onTestFinished, expect }) => {
+      it('because nobody answers is reported as unreachable', async ({ onTestFinished, expect }) => {
         const { address, cluster } = await openScene(onTestFinished)
         const pods = createPods({ environment: kubectlEnvironment(cluster.kubeconfig), passVariables: [] })
         cluster.isSilent = true
@@ -182,7 +181,7 @@ describe.skipIf(!isRequired)(
       expect(other.address.container).toBe('second')
     })
 
-    it('tells that the agent or its directory is not there', async ({ onTestFinished, expect }) => {
+    it('reports a missing agent or directory', async ({ onTestFinished, expect }) => {
       const { play, pod } = await openScene(onTestFinished)
       const played = [await play('', { executable: 'no-such-agent' }), await play('', { directory: '/no/such' })]
       expect(played.map(({ exit }) => exit)).toMatchObject([
@@ -200,7 +199,7 @@ describe.skipIf(!isRequired)(
       expect(await leftIn(pod)).toEqual(nothing)
     })
 
-    it('brings floods of output whole', async ({ onTestFinished, expect }) => {
+    it('delivers floods of output completely', async ({ onTestFinished, expect }) => {
       const { start, pod } = await openScene(onTestFinished)
       const run = await start(
         'head -c 8000000 /dev/zero | tr "\\000" a & head -c 8000000 /dev/zero | tr "\\000" b >&2; wait',
@@ -239,7 +238,8 @@ describe.skipIf(!isRequired)(
         {
           what: 'a restart with a /tmp that outlasts it',
           problem: 'pod_gone',
-          options: (onTestFinished) => ({ mounts: { '/tmp': makeVolume(onTestFinished) } }),
+          // As an emptyDir: it belongs to the pod, not to a container.
+          options: (onTestFinished) => ({ mounts: { '/tmp': temporaryDirectory(onTestFinished) } }),
           happen: ({ pod }) => pod.restart(),
         },
         { what: 'a deletion', problem: 'pod_gone', happen: ({ cluster, pod }) => cluster.deletePod(pod) },
@@ -251,7 +251,7 @@ describe.skipIf(!isRequired)(
             await cluster.deletePod(pod)
           },
         },
-      ])('$what is told as $problem', async ({ options, happen, problem }, { onTestFinished, expect }) => {
+      ])('$what is reported as $problem', async ({ options, happen, problem }, { onTestFinished, expect }) => {
         const scene = await openScene(onTestFinished, options?.(onTestFinished))
         const run = await scene.start(family)
         await run.printed('begun')
@@ -315,7 +315,7 @@ describe.skipIf(!isRequired)(
       expect(await leftIn(pod)).toEqual(nothing)
     })
 
-    describe('where the gateway is killed', () => {
+    describe('if the gateway is killed', () => {
       interface Death {
         what: string
         script?: string
@@ -383,11 +383,4 @@ describe.skipIf(!isRequired)(
 function problemOf(error: unknown): PodProblem | undefined {
   if (!(error instanceof PodError)) throw error
   return error.problem
-}
-
-/** As an emptyDir: it belongs to the pod, not to a container. */
-function makeVolume(onTestFinished: TestContext['onTestFinished']): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-volume-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
-  return directory
 }

@@ -32,7 +32,7 @@ const createInPod: CreateBackend = (config, dependencies, stage) => {
       const { timeoutMs = config.queryTimeoutMs } = request
       // Otherwise a short time would pass while the pod is looked at, by a look that is of no run and outlives this one.
       if (timeoutMs <= 1_000) await pods.open({ name }, AbortSignal.timeout(60_000))
-      // Its own one of pods is no directory here.
+      // The pod's own directory does not exist here.
       const place = seen.has(request.sessionId) ? {} : { workingDir: config.workingDir }
       for await (const event of run({ ...place, ...request, pod: { name } }, signal)) {
         if (event.type === 'complete' && event.result.sessionId) seen.add(event.result.sessionId)

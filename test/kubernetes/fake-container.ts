@@ -1,4 +1,4 @@
-// A container made of namespaces: processes and mounts of its own, the network of this machine. Root only.
+// A container made of namespaces: its own processes and mounts, the network of this machine. Root only.
 //
 // Its first process reads from us and so ends when we do, however that happens, and everything in it with it. It reaps
 // nobody, as is usual in images.
@@ -44,7 +44,7 @@ export interface ContainerExec {
   stdin: Socket
   stdout: Socket
   stderr: Socket
-  /** The status as a container runtime tells it. */
+  /** The status as a container runtime reports it. */
   exited: Promise<number>
 }
 
@@ -128,7 +128,7 @@ export class FakeContainer {
     const [stdin, stdout, stderr] = [makePipe(this.directory), makePipe(this.directory), makePipe(this.directory)]
     const user = [`--setuid=${this.userId}`, `--setgid=${this.userId}`]
     const target = ['--target', String(this.initPid), '--pid', '--mount', '--root', '--wd', ...user, '--']
-    // A session of its own, as from a runtime: without, its process group would be one that the container cannot name.
+    // Its own process session, as from a runtime: otherwise its process group would have no number in the container.
     const child = spawn('/usr/bin/nsenter', [...target, '/usr/bin/setsid', ...command], {
       env: this.environment,
       stdio: [stdin.readEnd, stdout.writeEnd, stderr.writeEnd],
@@ -158,7 +158,7 @@ export class FakeContainer {
           const isDead = /\) [ZX] /.test(await readFile(`/proc/${pid}/stat`, 'utf8'))
           return isDead ? [] : [{ pid: Number(pid), command }]
         } catch {
-          return [] // It has ended meanwhile.
+          return [] // It has ended since.
         }
       }),
     )

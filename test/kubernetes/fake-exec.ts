@@ -24,7 +24,7 @@ export class FakeExec {
   ) {
     // The lowest channel that is written to says with an empty frame that the connection stands.
     this.#send(STDOUT, Buffer.alloc(0))
-    // Without a reader the process comes to a stop at some time. It is not told, and nobody ends it.
+    // Without a reader the process blocks at some point. It is not notified, and nobody ends it.
     socket.on('close', () => {
       this.#isOver = true
       for (const stream of [process.stdout, process.stderr]) stream.pause()
@@ -39,7 +39,7 @@ export class FakeExec {
     void this.#play()
   }
 
-  /** The last word on a command, or on why there is none. */
+  /** The final status of a command, or why there is none. */
   static conclude(socket: WebSocket, status: Status): void {
     socket.send(Buffer.concat([Buffer.of(STATUS), Buffer.from(JSON.stringify(status))]))
     socket.close(1000)

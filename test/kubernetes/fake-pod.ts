@@ -72,7 +72,7 @@ export class FakePod {
     return (this.state === 'running' || this.state === 'ending') && this.container.isAlive()
   }
 
-  /** Its containers end and are made anew, with nothing of what was in them. */
+  /** Its containers end and are recreated, empty. */
   async restart(): Promise<void> {
     await this.container.remove()
     this.container = await FakeContainer.start(this.options)

@@ -1,5 +1,5 @@
 // A cluster whose containers are directories of this machine, for the executable `test/fixtures/bin/kubectl`. What is
-// started in it does not hang below that kubectl and has none of its environment, as in a real one.
+// started in it is not a child of that kubectl and has none of its environment, as in a real one.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path'
 
 export const FAKE_KUBECTL = resolve(import.meta.dirname, '../fixtures/bin')
 
-/** What `kubectl get -o json` tells of a pod, as far as a test says it. */
+/** What `kubectl get -o json` prints about a pod, as far as a test sets it. */
 export interface LocalPod {
   name: string
   namespace?: string
@@ -36,13 +36,13 @@ export interface LocalCluster {
   container: Record<string, string>
   /** The command lines of kubectl so far. */
   calls: string[][]
-  /** The current one of the kubeconfig; inside of a cluster there is none. */
+  /** The current one of the kubeconfig; inside a cluster there is none. */
   context?: string
-  /** Whether nothing comes through of what is printed on stderr. */
+  /** Whether stderr is blocked. */
   isMuted: boolean
   /** What the next calls of this command say instead of doing it. */
   refuse(command: 'get' | 'exec' | 'version', stderr: string, code?: number): void
-  /** Nothing passes any more through the connections there are, in either direction, and nobody is told. */
+  /** Blocks all connections in both directions, without notice. */
   freeze(): void
   /** Whether new connections for exec are taken, and never answered. */
   isDeaf: boolean

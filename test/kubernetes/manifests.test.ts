@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { StatefulSet } from 'kubernetes-types/apps/v1.js'
 import type { ServiceAccount } from 'kubernetes-types/core/v1.js'
 import type { Role, RoleBinding } from 'kubernetes-types/rbac/v1.js'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { BACKEND_NAMES } from '../../src/backends/types.js'
 import { loadConfig } from '../../src/config.js'
 import { POD_DIRECTORY } from '../../src/kubernetes/types.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const project = join(import.meta.dirname, '..', '..')
 const directory = join(project, 'docs', 'kubernetes')
@@ -48,8 +48,7 @@ function only<K extends keyof Kinds>(kind: K): Kinds[K] {
 
 /** What a compiler says that knows the types of Kubernetes: every unknown, missing and wrong field. */
 async function complaints(checked: Manifest[]): Promise<string> {
-  const place = mkdtempSync(join(tmpdir(), 'aetheel-manifests-'))
-  onTestFinished(() => rmSync(place, { recursive: true }))
+  const place = temporaryDirectory()
   mkdirSync(join(place, 'node_modules'))
   symlinkSync(join(project, 'node_modules', 'kubernetes-types'), join(place, 'node_modules', 'kubernetes-types'))
   const lines = checked.map(({ apiVersion, kind, ...rest }, index) => {

@@ -1,8 +1,7 @@
 // Pods through an executable that stands for kubectl. With the real one, and a cluster, it is tried in cluster.test.ts.
 
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, test as bareTest } from 'vitest'
 import { configuredPods } from '../../src/runtime/configured-pods.js'
@@ -19,12 +18,13 @@ import {
   podFilesPath,
 } from '../../src/kubernetes/types.js'
 import type { ProcessOwner, StartedProcess } from '../../src/processes/process-owner.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
-import { until } from '../waiting.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
+import { until } from '../kit/waiting.js'
 import { type LocalCluster, type LocalPod, startLocalCluster } from './local-cluster.js'
 import { SILENT_SHELL } from './silent-shell.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
-/** But for what is believed for long: nothing here happens within a time. */
+/** Short limits, except for the cache: nothing here depends on timing. */
 const QUICK = { readyMs: 20_000, beatMs: 1_000, confirmMs: 6_000, closeMs: 2_000, answerMs: 20_000, freshMs: 600_000 }
 /** Of questions that are not answered, and of some before that are. */
 const UNANSWERED_MS = 8_000
@@ -76,7 +76,7 @@ const test = bareTest.extend<{ ground: Ground }>({
   },
 })
 
-/** Says so when it works, and never ends by itself; neither does what it started. */
+/** Prints when it works, and never exits; neither do its children. */
 const WORKER = { args: ['-c', 'setsid sleep 1000 & echo working; sleep 1000'] }
 
 async function working(run: Started): Promise<Started> {
@@ -142,7 +142,7 @@ describe.concurrent('a pod', () => {
   test.for([
     'OCI runtime exec failed: exec: "sh": executable file not found in $PATH: unknown',
     'executable file `sh` not found in $PATH: No such file or directory',
-  ])('that has no shell is told so: %s', async (words, { ground: { cluster, pods }, expect }) => {
+  ])('that has no shell is reported: %s', async (words, { ground: { cluster, pods }, expect }) => {
     cluster.refuse('exec', words, 126)
     expect(await refusalOf(pods.open({ name: 'web' }, soon()))).toEqual({
       problem: 'cli_missing',
@@ -151,8 +151,8 @@ describe.concurrent('a pod', () => {
     })
   })
 
-  test('says which file it cannot give', async ({ ground: { pods }, expect }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'pod-'))
+  test('says which file it cannot give', async ({ ground: { pods }, expect, onTestFinished }) => {
+    const directory = temporaryDirectory(onTestFinished)
     const [most, more] = ['most', 'more'].map((name) => join(directory, name)) as [string, string]
     writeFileSync(most, 'x'.repeat(1_000_000))
     writeFileSync(more, 'x'.repeat(1_000_001))
@@ -163,7 +163,6 @@ describe.concurrent('a pod', () => {
       // A file whose first byte nobody can read.
       await refusalOf(pod.readFile('/proc/self/mem', soon())),
     ]
-    rmSync(directory, { recursive: true })
     expect([whole?.length, refusals.map(({ message }) => message)]).toEqual([
       1_000_000,
       [
@@ -173,7 +172,7 @@ describe.concurrent('a pod', () => {
     ])
   })
 
-  test('does not say that an agent is missing when nobody can tell', async ({ ground: { cluster, pods }, expect }) => {
+  test('does not report an agent as missing if nobody can tell', async ({ ground: { cluster, pods }, expect }) => {
     const pod = await pods.open({ name: 'web' }, soon())
     cluster.refuse('exec', 'Unable to connect to the server: net/http: TLS handshake timeout')
     const lost = await refusalOf(pod.version('node', soon()))
@@ -218,9 +217,13 @@ describe.concurrent('a pod', () => {
     ])
   })
 
-  test('is looked at to the end for the next run, when the one that asked has ended', async ({ ground, expect }) => {
+  test('is looked at to the end for the next run, when the one that asked has ended', async ({
+    ground,
+    expect,
+    onTestFinished,
+  }) => {
     const { cluster, pods } = ground
-    const bin = mkdtempSync(join(tmpdir(), 'bin-'))
+    const bin = temporaryDirectory(onTestFinished)
     const slow = `#!/bin/sh\nuntil [ -e ${bin}/go ]; do sleep 0.1; done\nexec /bin/cat "$@"\n`
     writeFileSync(join(bin, 'cat'), slow, { mode: 0o755 })
     cluster.container['PATH'] = `${bin}:${cluster.container['PATH']}`
@@ -239,11 +242,10 @@ describe.concurrent('a pod', () => {
       1,
       [],
     ])
-    rmSync(bin, { recursive: true })
   })
 
-  test('answers several questions at once', async ({ ground: { cluster, pods }, expect }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'pod-'))
+  test('answers several questions at once', async ({ ground: { cluster, pods }, expect, onTestFinished }) => {
+    const directory = temporaryDirectory(onTestFinished)
     const pod = await pods.open({ name: 'web' }, soon())
     const before = cluster.calls.length
     const answers = await Promise.all([
@@ -252,21 +254,24 @@ describe.concurrent('a pod', () => {
       pod.list(directory, soon()),
       pod.list('/proc/self/ns', soon()),
     ])
-    rmSync(directory, { recursive: true })
     expect([answers, cluster.calls.length - before]).toEqual([
       [expect.any(String), undefined, [], expect.arrayContaining(['pid', 'mnt'])],
       1,
     ])
   })
 
-  test('tells the version of what is in it', async ({ ground: { pods }, expect }) => {
+  test('reports the version of its programs', async ({ ground: { pods }, expect }) => {
     const pod = await pods.open({ name: 'web' }, soon())
     const versions = [await pod.version('node', soon()), await pod.version('no-such-agent', soon())]
     expect(versions).toEqual([`${process.version}\n`, undefined])
   })
 
-  test('has nothing alive of a version that nobody waits for any more', async ({ ground: { pods }, expect }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'aetheel-version-'))
+  test('has nothing alive of a version that nobody waits for any more', async ({
+    ground: { pods },
+    expect,
+    onTestFinished,
+  }) => {
+    const directory = temporaryDirectory(onTestFinished)
     const slow = join(directory, 'slow-agent')
     writeFileSync(slow, `#!/bin/sh\ncd ${directory}\nwhile :; do sleep 0.1; done\n`, { mode: 0o755 })
     const pod = await pods.open({ name: 'web' }, soon())
@@ -276,7 +281,6 @@ describe.concurrent('a pod', () => {
     stop.abort()
     const { problem } = await refusal
     expect([problem, livingProcesses(directory)]).toEqual(['unreachable', []])
-    rmSync(directory, { recursive: true })
   })
 
   const NOT_RUNNING: LocalPod[] = [
@@ -294,7 +298,7 @@ describe.concurrent('a pod', () => {
     ['pod_not_found', { name: 'nowhere' }, 'pods "nowhere" not found'],
     ['pod_not_found', { selector: 'app=nothing' }, 'no pod has these labels'],
     ['container_not_found', { name: 'web', container: 'other' }, 'only main'],
-  ] as const)('that cannot be had is %s', async ([problem, address, words], { ground: { pods }, expect }) => {
+  ] as const)('that cannot be used is %s', async ([problem, address, words], { ground: { pods }, expect }) => {
     expect(await refusalOf(pods.open(address, soon()))).toEqual({ problem, message: expect.stringContaining(words) })
   })
 
@@ -353,7 +357,7 @@ describe.concurrent('a process in a pod', () => {
     ])
   })
 
-  test('is named to kubectl by nothing but the run', async ({ ground, expect }) => {
+  test('is named to kubectl only by the run', async ({ ground, expect }) => {
     const run = await ground.start({
       args: ['-c', 'echo "$KEY"', 'secret-argument'],
       stdin: 'secret-prompt',
@@ -406,7 +410,7 @@ describe.concurrent('a process in a pod', () => {
     expect(problemIn(await run.ended, words)).toEqual([problem, words])
   })
 
-  test('is lost when the stream is cut, and nothing of it goes on', async ({ ground, expect }) => {
+  test('is lost when the stream is cut, and nothing of it continues', async ({ ground, expect }) => {
     ground.cluster.endsInput = false
     const run = await working(await ground.start(WORKER))
     ground.cluster.cut()
@@ -417,7 +421,7 @@ describe.concurrent('a process in a pod', () => {
     ]).toEqual(['stream_lost', 'close 1006', [], false])
   })
 
-  test('is lost when kubectl ends well without a word of the supervisor', async ({ ground, expect }) => {
+  test("is lost when kubectl exits with 0 without the supervisor's final word", async ({ ground, expect }) => {
     ground.cluster.endsInput = false
     const run = await working(await ground.start(WORKER))
     ground.cluster.cut(0)
@@ -451,7 +455,7 @@ describe.concurrent('a process in a pod', () => {
     expect([await run.ended, ground.alive(run)]).toEqual([{ exitCode: 143, hasExpected: false }, []])
   })
 
-  test('that is stopped is gone, also when its stream stands still', async ({ ground, expect }) => {
+  test('that is stopped is gone, even if its stream stalls', async ({ ground, expect }) => {
     ground.cluster.endsInput = false
     const run = await working(await ground.start(WORKER))
     ground.cluster.freeze()
@@ -483,8 +487,12 @@ describe.concurrent('a process in a pod', () => {
     endLivingProcesses(`${POD_MARKER}=${runId}`)
   })
 
-  test('whose output comes is alive, also when no beat gets through', async ({ ground, expect }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'pod-'))
+  test('whose output arrives is alive, even if no heartbeat gets through', async ({
+    ground,
+    expect,
+    onTestFinished,
+  }) => {
+    const directory = temporaryDirectory(onTestFinished)
     const end = join(directory, 'end')
     const script = 'echo working; while [ ! -e "$1" ]; do sleep 0.2; echo .; done'
     const run = await working(await ground.start({ args: ['-c', script, 'sh', end] }))
@@ -494,7 +502,6 @@ describe.concurrent('a process in a pod', () => {
     ground.cluster.isMuted = false
     writeFileSync(end, '')
     const exit = await run.ended
-    rmSync(directory, { recursive: true })
     expect(exit).toEqual({ exitCode: 0, hasExpected: false })
   })
 
@@ -520,7 +527,7 @@ describe.concurrent('a process in a pod', () => {
       ended: async (runId) => void ended.push(runId),
     }
     const { ended: exit } = pod.start({ ...SILENT_SHELL, runId: randomUUID(), owner })
-    // What may have begun there stays on record.
+    // What may have started there stays on record.
     expect([...problemIn(await exit), ended]).toEqual(['unreachable', []])
   })
 

@@ -1,6 +1,6 @@
 import type { PodProcessOptions } from '../../src/kubernetes/types.js'
 
-/** A shell that does nothing and says nothing; what a test is about is said beside it. */
+/** A shell that does nothing and prints nothing. */
 export const SILENT_SHELL: Omit<PodProcessOptions, 'runId'> = {
   executable: 'sh',
   args: ['-c', ':'],

@@ -11,8 +11,8 @@ import { ControlLines } from '../../src/kubernetes/control-lines.js'
 import { headerOf, POD_LIMITS } from '../../src/kubernetes/pod-process.js'
 import { END_SCRIPT, isShellVariable, LOADER, RUN_SCRIPT } from '../../src/kubernetes/supervisor.js'
 import { type PodProcessOptions, podFilesPath } from '../../src/kubernetes/types.js'
-import { endNow } from '../processes/living-processes.js'
-import { until } from '../waiting.js'
+import { endNow } from '../kit/living-processes.js'
+import { until } from '../kit/waiting.js'
 import { SILENT_SHELL } from './silent-shell.js'
 
 /** Each as `sh`, which is the name by which an image has it. */
@@ -95,7 +95,7 @@ const test = bareTest.extend<{ supervise: Supervise }>({
   },
 })
 
-/** Of the run and of its supervisor: all of them were told its id. */
+/** The processes of the run and its supervisor: all have its id in their environment. */
 function living({ runId }: Supervised): Array<{ pid: number; command: string }> {
   return allProcesses().filter(({ command, variables }) => command.includes(runId) || variables.includes(runId))
 }
@@ -107,15 +107,15 @@ function allProcesses(): Array<{ pid: number; command: string; variables: string
       const [command, variables] = ['cmdline', 'environ'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'utf8'))
       return [{ pid: Number(pid), command: command ?? '', variables: variables ?? '' }]
     } catch {
-      return [] // It ended while it was looked at.
+      return [] // It has ended since it was listed.
     }
   })
 }
 
-/** Prints what it got, each value closed by a NUL: arguments, environment, input. */
+/** Prints arguments, environment and input, each value followed by a NUL. */
 const MIRROR = 'printf "%s\\000" "$@"; printf "\\000"; cat "/proc/$$/environ"; printf "\\000"; cat'
 
-/** Works for ever and is deaf to what is polite; so is what it starts, some of it without a trace of where it is from. */
+/** Never exits and ignores polite signals, like its children, some of which have lost every trace of their origin. */
 const STUBBORN = `
 trap '' TERM INT
 idle() { env -i sh -c 'while :; do sleep 1; done' "$1"; }
@@ -130,7 +130,7 @@ const text = fc.string({ unit: 'binary', maxLength: 40 }).map((value) => value.r
 const name = fc
   .stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,10}$/)
   .filter((name) => canBeSetForRun(name) && !isShellVariable(name) && !SHOWN.has(name))
-/** The shell that shows what it got sets these anew. */
+/** The printing shell sets these itself. */
 const SHOWN = new Set(['PS1', 'PS2', 'PS4'])
 describe('what is sent', () => {
   test.for(SHELLS)('arrives as it was, whatever is in it, in %s', async (shell, { supervise, expect }) => {
@@ -195,10 +195,7 @@ describe.concurrent.each(SHELLS)('a run under %s', (shell) => {
     ])
   })
 
-  test('has the variables of its container as they are there, and none of the script', async ({
-    supervise,
-    expect,
-  }) => {
+  test("has the container's variables unchanged, and none of the script's", async ({ supervise, expect }) => {
     const container = Object.fromEntries(
       ['s', 'l', 'nonce', 'path', 'file', 'id', 'session'].map((name) => [name, `of ${name}`]),
     )
@@ -225,7 +222,7 @@ describe.concurrent.each(SHELLS)('a run under %s', (shell) => {
     ])
   })
 
-  test('ends with 128 and the signal that ended the agent, which is told by nobody else', async ({
+  test('exits with 128 and the signal that ended the agent, which nobody else reports', async ({
     supervise,
     expect,
   }) => {
@@ -259,7 +256,7 @@ describe.concurrent.each(SHELLS)('a run under %s', (shell) => {
 
   test.for([
     ['when it is told to', (run: Supervised) => run.child.stdin.write('stop\n'), ['ready', 'exit 137']],
-    // Then nobody is there who would take a word.
+    // Then nobody is there to read it.
     ['when its input ends', (run: Supervised) => run.child.stdin.end(), ['ready']],
     ['when nobody speaks with it any more', () => {}, ['ready', 'exit 137']],
   ] as const)('ends whatever is left of a stubborn agent %s', async ([, end, records], { supervise, expect }) => {
@@ -270,7 +267,7 @@ describe.concurrent.each(SHELLS)('a run under %s', (shell) => {
     expect([run.records, living(run), existsSync(podFilesPath(run.runId))]).toEqual([records, [], false])
   })
 
-  test('goes on while somebody speaks with it, and answers', async ({ supervise, expect }) => {
+  test('continues while somebody talks to it, and answers', async ({ supervise, expect }) => {
     const run = supervise(shell, { args: ['-c', 'sleep 5; echo done'], beatMs: 1_000 })
     const beats = setInterval(() => run.child.stdin.write('beat\n'), 500)
     await run.closed
@@ -285,7 +282,7 @@ describe.concurrent.each(SHELLS)('a run under %s', (shell) => {
   test.for([
     ['its input ends', (run: Supervised) => run.child.stdin.end()],
     ['nobody speaks with it', () => {}],
-  ] as const)('leaves nothing when nobody takes what it prints and %s', async ([, end], { supervise, expect }) => {
+  ] as const)('leaves nothing behind when nobody reads its output and %s', async ([, end], { supervise, expect }) => {
     const script = 'echo working; while :; do echo flood of words >&2; done'
     const run = supervise(shell, { args: ['-c', script], beatMs: 1_000 })
     run.child.stderr.pause()
@@ -332,7 +329,7 @@ describe.concurrent.each(SHELLS)('a run under %s', (shell) => {
     expect([run.records, existsSync(podFilesPath(run.runId))]).toEqual([[`problem ${problem}`], false])
   })
 
-  test('does not begin when what it is told breaks off anywhere', async ({ supervise, expect }) => {
+  test('does not begin if its input breaks off anywhere', async ({ supervise, expect }) => {
     const whole = supervise(shell, { args: ['-c', 'echo began'] })
     await whole.closed
     const runs = [0.2, 0.5, 0.9, 0.97, 0.999].map((part) => {

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { saveIncomingFiles } from '../../src/media/inbox-files.js'
-import { MAY_MOUNT, mountSmallDisk } from '../small-disk.js'
+import { MAY_MOUNT, mountSmallDisk } from '../kit/small-disk.js'
 
-it.skipIf(!MAY_MOUNT)('saves what fits on a full disk, and tells what does not', async () => {
+it.skipIf(!MAY_MOUNT)('saves what fits on a full disk, and reports what does not', async () => {
   const directory = mountSmallDisk()
   const large = Buffer.alloc(64 * 1024 * 1024, 'x')
   const files = [

@@ -3,22 +3,20 @@ import {
   linkSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   renameSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { IncomingFile } from '../../src/channels/types.js'
 import { saveIncomingFiles, type InboxOptions } from '../../src/media/inbox-files.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 0xff])
 const IN_THE_WAY =
@@ -44,7 +42,7 @@ describe('saveIncomingFiles', () => {
     })
   })
 
-  it('tells where the first is that was saved, and what', async () => {
+  it('says where the first file was saved, and which', async () => {
     const { path } = setup()
     const files = [{ ...anyFile('a.ttf', PNG), type: 'font/ttf' }, textFile('b.txt', 'one'), textFile('c.txt', 'two')]
     const { first } = await saveIncomingFiles(files, { ...OPTIONS, directory: path })
@@ -76,7 +74,7 @@ describe('saveIncomingFiles', () => {
     expect(contents()['.aetheel/.gitignore']).toEqual('inbox\n')
   })
 
-  it('makes nothing when no file comes, or none that is allowed', async () => {
+  it('creates nothing if no file comes, or no allowed one', async () => {
     const { save, contents } = setup()
     await save([])
     await save([{ ...anyFile('a.ttf', PNG), type: 'font/ttf' }])
@@ -108,7 +106,7 @@ describe('saveIncomingFiles', () => {
     expect(await save([{ ...textFile('a.txt', 'one'), read: () => Promise.reject(new Error('gone')) }])).toEqual(first)
   })
 
-  it('replaces one of another size as a whole, and not what it shares its content with', async () => {
+  it('replaces one of another size completely, and leaves hard links to it alone', async () => {
     const { save, path, contents } = setup()
     mkdirSync(join(path, '.aetheel/inbox/100'), { recursive: true })
     writeFileSync(join(path, 'precious'), 'pr')
@@ -144,7 +142,7 @@ describe('saveIncomingFiles', () => {
     expect(readdirSync(join(path, '.aetheel/inbox/100'))).toEqual([saved])
   })
 
-  it('tells equal names apart, also where only the case differs', async () => {
+  it('keeps equal names apart, even if only the case differs', async () => {
     const { save, contents } = setup()
     const long = 'n'.repeat(120)
     const names = ['a.txt', 'A.txt', 'a-2.txt', '/a.txt', `${long}.md`, `${long}.md`]
@@ -178,7 +176,7 @@ describe('saveIncomingFiles', () => {
     ['', /^[\da-f]{16}$/],
     ['a\0\n', /^a-[\da-f]{16}$/],
     ['x'.repeat(500), /^x{40}-[\da-f]{16}$/],
-  ])('puts the files of the message %j into a folder of its own', async (messageId, folder) => {
+  ])('puts the files of the message %j into its own folder', async (messageId, folder) => {
     const { save, path } = setup()
     await save([textFile('a.txt', 'text')], { messageId })
     expect(readdirSync(join(path, '.aetheel/inbox'))).toEqual([expect.stringMatching(folder)])
@@ -312,8 +310,7 @@ describe('saveIncomingFiles', () => {
       ['the file', '.aetheel/inbox/100/a.txt'],
     ])('%s', async (_, place) => {
       const { save, path, contents } = setup()
-      const elsewhere = mkdtempSync(join(tmpdir(), 'aetheel-elsewhere-'))
-      onTestFinished(() => rmSync(elsewhere, { recursive: true }))
+      const elsewhere = temporaryDirectory()
       mkdirSync(join(path, place, '..'), { recursive: true })
       symlinkSync(elsewhere, join(path, place))
       const saved = await save([textFile('a.txt', 'text')])
@@ -351,8 +348,7 @@ describe('saveIncomingFiles', () => {
 
     it('the folder becomes one while the file is fetched', async () => {
       const { save, path } = setup()
-      const elsewhere = mkdtempSync(join(tmpdir(), 'aetheel-elsewhere-'))
-      onTestFinished(() => rmSync(elsewhere, { recursive: true }))
+      const elsewhere = temporaryDirectory()
       const read = async (): Promise<Uint8Array> => {
         renameSync(join(path, '.aetheel/inbox'), join(path, 'moved'))
         mkdirSync(join(elsewhere, '100'))
@@ -395,7 +391,7 @@ describe('saveIncomingFiles', () => {
     })
   })
 
-  it('takes what is no text when that is allowed', async () => {
+  it('accepts other types than text if allowed', async () => {
     const { save } = setup()
     expect((await save([anyFile('a.bin', PNG)], { types: ['application/octet-stream'] })).lines).toEqual([
       'Attached file: .aetheel/inbox/100/a.bin (application/octet-stream, 8 bytes)',
@@ -413,8 +409,7 @@ const OPTIONS: Omit<InboxOptions, 'directory'> = {
 const SAFE_PATH = /^\.aetheel\/inbox\/[^/\p{Cc}.-][^/\p{Cc}]{0,99}\/[^/\\\p{Cc}.\- ][^/\\\p{Cc}]{0,99}$/u
 
 function setup() {
-  const path = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-inbox-')))
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  const path = temporaryDirectory()
   return {
     path,
     /** What is said of them. */

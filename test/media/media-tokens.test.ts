@@ -168,7 +168,7 @@ describe('readMediaTokens', () => {
     )
   })
 
-  it('finds nothing more in what it gives back', () => {
+  it('finds nothing more in its own output', () => {
     fc.assert(
       fc.property(anyText, (input) => {
         const { text } = readMediaTokens(input)

@@ -1,21 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import {
-  mkdirSync,
-  mkdtempSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, renameSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
 import { locateOutgoingFile, openOutgoing, openOutgoingFile } from '../../src/media/outgoing-files.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const MAX_BYTES = 1024
 const OUTSIDE = "it is outside the project's directory. Ask for a copy inside it if it may be sent."
@@ -50,7 +41,7 @@ describe('openOutgoingFile', () => {
     expect(await open('empty.txt')).toEqual({ name: 'empty.txt', content: Buffer.alloc(0) })
   })
 
-  it('reads from any root, also one that is reached by a link, and passes over one that is not there', async () => {
+  it('reads from any root, even through a link, and skips missing ones', async () => {
     const { root, elsewhere, write, open } = setup()
     write('a.txt', 'a')
     symlinkSync(elsewhere, join(root, 'link'))
@@ -272,11 +263,7 @@ describe('openOutgoing', () => {
 })
 
 function setup() {
-  const [root, elsewhere] = ['root', 'elsewhere'].map((name) => {
-    const path = realpathSync(mkdtempSync(join(tmpdir(), `aetheel-${name}-`)))
-    onTestFinished(() => rmSync(path, { recursive: true, force: true }))
-    return path
-  }) as [string, string]
+  const [root, elsewhere] = [temporaryDirectory(), temporaryDirectory()]
   const open = (path: string, roots: string[] = [], denied: string[] = []) =>
     openOutgoingFile({ path, directory: root }, { roots, denied }, MAX_BYTES)
   return {

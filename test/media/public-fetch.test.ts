@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
 import { fetchPublic, type FetchOptions, type Network, requirePublicUrl } from '../../src/media/public-fetch.js'
+import { listen } from '../kit/loopback.js'
 
 const MAX_BYTES = 1_000
 const NOT_PUBLIC = 'is not on the public internet, and files are fetched only from there'
@@ -34,13 +34,8 @@ async function setup(answers: Record<string, Answer> = {}, more: Partial<Network
     const answer = answers[request.url ?? '']
     if (answer) answer(response, request)
     else response.writeHead(404).end()
-  }).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
   })
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   const lookups: string[] = []
   const network: Network = {
     resolve: async (name) => {
@@ -192,7 +187,7 @@ it('follows five redirects, and not a sixth', async () => {
   ])
 })
 
-it('gives headers to the origin that they are for, and to none after it has led away', async () => {
+it('sends headers only to their own origin, and not after a redirect elsewhere', async () => {
   const world: Record<string, Answer> = { '/d': text('x') }
   const { get, port, asked } = await setup(world)
   world['/a'] = redirect('/b')
@@ -267,12 +262,12 @@ it.each<[what: string, answer: Answer, reason: RegExp]>([
     (response) => response.socket?.end('220 mail.test\r\n'),
     /^it cannot be reached \(HPE_INVALID_CONSTANT\)$/,
   ],
-])('tells of %s', async (_, answer, reason) => {
+])('reports %s', async (_, answer, reason) => {
   const { refusal, port } = await setup({ '/': answer })
   expect(await refusal(`http://public.test:${port}/`)).toMatch(reason)
 })
 
-it('tells of a name that nobody knows, and of a port where nobody listens', async () => {
+it('reports an unknown name, and a port where nobody listens', async () => {
   const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' })
   const { refusal } = await setup({}, { resolve: () => Promise.reject(unknown) })
   const { refusal: refusalThere } = await setup()
@@ -282,8 +277,8 @@ it('tells of a name that nobody knows, and of a port where nobody listens', asyn
   ])
 })
 
-it('tells of a connection that fails before anybody could listen to it', async () => {
-  // As it does for IPv6 where there is none.
+it('reports a connection that fails before anybody could listen to it', async () => {
+  // As it does for IPv6 if there is none.
   const { refusal } = await setup({}, { resolve: async () => [{ address: '127.0.0.1', family: 6 }] })
   expect(await refusal('http://public.test/')).toMatch(/^it cannot be reached \(E[A-Z]+\)$/)
 })

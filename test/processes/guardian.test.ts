@@ -1,22 +1,23 @@
-// A small gateway in a process of its own is killed; what it started must not stay.
+// A small gateway in its own process is killed; what it started must not survive.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, it, type TestContext } from 'vitest'
 import { startGuardian } from '../../src/processes/guardian.js'
 import { AgentScript } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { processDirectory } from '../kit/temporary-directory.js'
+import { recordingLog, SILENT_LOG } from '../kit/log.js'
+import { until } from '../kit/waiting.js'
 
-const WITHIN_10_SECONDS = { timeout: 10_000, interval: 20 }
+const WITHIN_10_SECONDS = { timeout: 10_000 }
 
 describe.concurrent('a gateway that is killed', () => {
-  it('leaves nothing of its agents and no guardian, and the agents of others alone', async ({
+  it('leaves none of its agents and no guardian, and the agents of others alone', async ({
     expect,
     onTestFinished,
   }) => {
@@ -39,7 +40,7 @@ describe.concurrent('a gateway that is killed', () => {
     await expect.poll(alive, WITHIN_10_SECONDS).toEqual(0)
   })
 
-  it('leaves nothing, though its guardian was told to go as well, before and after', async ({
+  it('leaves nothing behind, even if its guardian was told to stop as well, before and after', async ({
     expect,
     onTestFinished,
   }) => {
@@ -49,7 +50,7 @@ describe.concurrent('a gateway that is killed', () => {
     const [guardian = 0] = guardians()
     for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM'] as const) process.kill(-guardian, signal)
     kill()
-    // The sweep is told, too.
+    // The sweep gets the signal, too.
     await expect.poll(() => guardians().length, { interval: 2 }).toEqual(2)
     process.kill(-guardian, 'SIGTERM')
     await expect.poll(() => [alive(), guardians()], WITHIN_10_SECONDS).toEqual([0, []])
@@ -78,7 +79,7 @@ describe.concurrent('a gateway that ends in order', () => {
     expect([stdout, code, guardians(), alive()]).toEqual(['stopped\n', 3, [], 1])
   })
 
-  it('is not kept from it by its guardian, which then goes by itself', async ({ expect, onTestFinished }) => {
+  it('is not kept alive by its guardian, which then exits', async ({ expect, onTestFinished }) => {
     const { startGateway, guardians } = setup(onTestFinished)
     const gateway = startGateway(`console.log('done')`)
     expect([await textOf(gateway), gateway.signalCode]).toEqual(['done\n', null])
@@ -87,10 +88,9 @@ describe.concurrent('a gateway that ends in order', () => {
 })
 
 describe.concurrent('a guardian', () => {
-  it('that dies by accident is replaced, and told of', async ({ expect, onTestFinished }) => {
+  it('that dies unexpectedly is replaced, and reported', async ({ expect, onTestFinished }) => {
     const { ownerId, guardians } = setup(onTestFinished)
-    const warnings: unknown[] = []
-    const log = { debug() {}, info() {}, warn: (...said: unknown[]) => warnings.push(said), error() {} }
+    const log = recordingLog()
     const guardian = startGuardian(ownerId, log)
     onTestFinished(guardian.stop)
     const pids: number[] = []
@@ -105,12 +105,12 @@ describe.concurrent('a guardian', () => {
       'guardian.died',
       { pid, code: null, signal: 'SIGKILL', restartInMs },
     ]
-    expect([warnings, guardians()]).toEqual([[died(pids[0], 0), died(pids[1], 100)], []])
+    expect([log.warnings, guardians()]).toEqual([[died(pids[0], 0), died(pids[1], 100)], []])
   })
 
   it('is a process apart: own session, own directory, next to no environment', async ({ expect, onTestFinished }) => {
     const { ownerId, guardians } = setup(onTestFinished)
-    const guardian = startGuardian(ownerId, { debug() {}, info() {}, warn() {}, error() {} })
+    const guardian = startGuardian(ownerId, SILENT_LOG)
     onTestFinished(guardian.stop)
     await expect.poll(guardians, WITHIN_10_SECONDS).toHaveLength(1)
     const [pid] = guardians()
@@ -150,7 +150,7 @@ const GATEWAY = `
 `
 
 function setup(onTestFinished: TestContext['onTestFinished']) {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-guardian-')))
+  const directory = processDirectory(onTestFinished)
   const ownerId = `owner-${directory.split('-').at(-1)}`
   let gateway: ChildProcess | undefined
   const kill = () => gateway?.kill('SIGKILL')
@@ -158,8 +158,6 @@ function setup(onTestFinished: TestContext['onTestFinished']) {
   onTestFinished(() => {
     kill()
     for (const pid of guardians()) process.kill(pid, 'SIGKILL')
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
   })
   return {
     ownerId,
@@ -187,9 +185,7 @@ function setup(onTestFinished: TestContext['onTestFinished']) {
       gateway = child
       return child
     },
-    async ready() {
-      while (!existsSync(join(directory, 'ready'))) await sleep(5)
-    },
+    ready: () => until(() => existsSync(join(directory, 'ready')), 'the agent'),
     alive: () => livingProcesses(directory).length,
   }
 }
@@ -201,7 +197,7 @@ function processesAbout(ownerId: string): number[] {
     try {
       return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').at(-2) === ownerId ? [Number(pid)] : []
     } catch {
-      return [] // It ended while it was looked at.
+      return [] // It has ended since it was listed.
     }
   })
 }

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type ProcessOptions, startProcess } from '../../src/processes/local-process.js'
 import type { ProcessOwner } from '../../src/processes/process-owner.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { processDirectory } from '../kit/temporary-directory.js'
 
 describe('startProcess', () => {
   it('runs in the directory, with that environment and nothing more', async () => {
@@ -23,7 +23,7 @@ describe('startProcess', () => {
     expect(variables.filter((variable) => !/^(?:AETHEEL_RUN_ID|ONLY|PWD|OLDPWD|_|SHLVL)=/.test(variable))).toEqual([])
   })
 
-  it('runs in a group of its own, out of reach of a Ctrl-C in our terminal', async () => {
+  it('runs in its own process group, out of reach of a Ctrl-C in our terminal', async () => {
     const { stdout } = await setup().run('echo $$ $(cut -d " " -f 5 /proc/$$/stat)')
     const [pid, groupId] = stdout.trim().split(' ')
     expect(groupId).toEqual(pid)
@@ -40,7 +40,7 @@ describe('startProcess', () => {
     expect(stdout === stdin).toEqual(true)
   })
 
-  it('takes more input while it runs, for a process that is told so', async () => {
+  it('takes more input while it runs, if started so', async () => {
     const { start } = setup()
     const heard: string[] = []
     const child = start('while read -r line; do echo "heard $line"; done; echo end', {
@@ -67,7 +67,7 @@ describe('startProcess', () => {
     ['kill -KILL $$', 137],
     ['kill -TERM $$', 143],
     ['kill -SEGV $$', 139],
-  ])('tells how `%s` ended as a shell would', async (script, exitCode) => {
+  ])('reports how `%s` ended as a shell would', async (script, exitCode) => {
     const { exit } = await setup().run(script)
     expect(exit).toEqual({ exitCode })
   })
@@ -135,7 +135,7 @@ describe('startProcess', () => {
   })
 
   const canBecomeRoot = process.getuid?.() === 0 && existsSync('/usr/bin/setpriv')
-  it.runIf(canBecomeRoot)('ends, though a tool with more rights than ours cannot be ended', async () => {
+  it.runIf(canBecomeRoot)('ends, even if a tool with more rights than ours cannot be ended', async () => {
     const { directory } = setup()
     // As `sudo` would: whoever runs it becomes root altogether.
     const become = join(directory, 'become-root')
@@ -204,7 +204,7 @@ describe('startProcess with an owner', () => {
     )
   })
 
-  it('tells the end when nothing is alive any more', async () => {
+  it('reports the end when nothing is alive any more', async () => {
     const { run, alive } = setup()
     const { owner, calls } = createOwner()
     owner.ended = async () => void calls.push(alive())
@@ -212,7 +212,7 @@ describe('startProcess with an owner', () => {
     expect(calls).toEqual([['started', expect.anything()], 0])
   })
 
-  it('is a process that was not started where it cannot be put on record', async () => {
+  it('does not start a process that cannot be recorded', async () => {
     const { run, alive, directory } = setup()
     const { owner, calls } = createOwner()
     const error = new Error('disk full')
@@ -241,7 +241,7 @@ describe('startProcess with an owner', () => {
     expect([exit, stdout, alive(), calls]).toEqual([{ exitCode: 137 }, 'up\n', 0, [['ended', `test-${directory}`]]])
   })
 
-  it('is told by what stopped it, though it could not be put on record either', async () => {
+  it('is reported by what stopped it, even if it could not be recorded either', async () => {
     const { owner } = createOwner()
     const stopped = new AbortController()
     owner.started = () => once(stopped.signal, 'abort').then(() => Promise.reject(new Error('disk full')))
@@ -253,7 +253,7 @@ describe('startProcess with an owner', () => {
     expect(await running.ended).toEqual({ exitCode: 143 })
   })
 
-  it('tells the end after the record of a process that ended at once', async () => {
+  it('reports the end after the record of a process that exits at once', async () => {
     const { owner, calls } = createOwner()
     owner.started = async () => {
       await sleep(200)
@@ -263,7 +263,7 @@ describe('startProcess with an owner', () => {
     expect([exit, calls]).toEqual([{ exitCode: 4 }, ['recorded', ['ended', 'run-1']]])
   })
 
-  it('tells nothing of a process that was never started', async () => {
+  it('reports nothing about a process that was never started', async () => {
     const { owner, calls } = createOwner()
     await setup().run('true', { owner, executable: '/nowhere/agent' })
     await setup().run('true', { owner, args: ['a\0b'] })
@@ -282,11 +282,7 @@ function createOwner(): { owner: ProcessOwner; calls: unknown[] } {
 }
 
 function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-process-')))
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
+  const directory = processDirectory()
   const start = (script: string, options: Partial<ProcessOptions> = {}) =>
     startProcess({
       executable: '/bin/sh',

@@ -17,7 +17,7 @@ describe('LineSplitter', () => {
     )
   })
 
-  it('gives the last line without its newline, and none for nothing', () => {
+  it('returns the last line without its newline, and none for an empty text', () => {
     const outputs = ['', '\n', 'a', 'a\n', '\n\n', 'a\r\nb']
     expect(outputs.map((output) => split([Buffer.from(output)]).lines)).toEqual([
       [],
@@ -29,7 +29,7 @@ describe('LineSplitter', () => {
     ])
   })
 
-  it('gives what is used of a line by its first and last bytes, with the length of all of it, wherever it is cut', () => {
+  it('returns the used part of a line by its first and last bytes, with the full length, wherever it is cut', () => {
     const seen = [[], [8], [3, 6, 9]].map((cuts) => {
       const lines: Array<[string, number]> = []
       const shorten = (beginning: Buffer, end: Buffer): string | undefined =>
@@ -51,7 +51,7 @@ describe('LineSplitter', () => {
     expect(split([Buffer.from('éx\nabc')], limits)).toEqual({ lines: ['éx', 'abc'], problems: [] })
   })
 
-  it('stops at a line beyond the limit, wherever it is cut, and tells once', () => {
+  it('stops at a line beyond the limit, wherever it is cut, and reports it once', () => {
     const limits = { lineBytes: 3 * 1024 * 1024, totalBytes: Infinity }
     const output = Buffer.concat([
       Buffer.from('ok\n'),
@@ -63,7 +63,7 @@ describe('LineSplitter', () => {
     expect(seen).toEqual(cuts.map(() => ({ lines: ['ok'], problems: ['more than 3 MiB on one line'] })))
   })
 
-  it('stops at the limit of all lines together, and tells once', () => {
+  it('stops at the total limit of all lines, and reports it once', () => {
     const limits = { lineBytes: 100, totalBytes: 2 * 1024 * 1024 }
     const chunk = Buffer.from(`${'x'.repeat(63)}\n`.repeat(16 * 1024))
     const { lines, problems } = split([chunk, chunk, chunk, chunk], limits)

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ClaudeCodeBackend } from '../../src/backends/claude/backend.js'
 import { Stage } from '../contract/stage.js'
 
@@ -38,7 +38,5 @@ describe('the owner of a backend', () => {
 })
 
 function openStage(): Stage {
-  const stage = new Stage('claude', (config, dependencies) => new ClaudeCodeBackend(config, dependencies))
-  onTestFinished(() => stage.remove())
-  return stage
+  return new Stage('claude', (config, dependencies) => new ClaudeCodeBackend(config, dependencies))
 }

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { findProcess, type ProcessEntry, readProcessTable, startTimeOf } from '../../src/processes/process-table.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 // Anything but Linux asks `ps`, which answers on Linux too.
 const sources = ['linux', 'freebsd'] as const
@@ -35,7 +35,7 @@ describe.each(sources)('readProcessTable on %s', (platform) => {
     },
   )
 
-  it('shows who has ended and waits to be collected', async () => {
+  it('shows zombies', async () => {
     const shell = await start('sh', ['-c', 'sleep 0 & exec sleep 1000'])
     await expect
       .poll(() => readProcessTable(platform).find((entry) => entry.parentPid === shell.pid))
@@ -44,7 +44,7 @@ describe.each(sources)('readProcessTable on %s', (platform) => {
       })
   })
 
-  it('does not show who is gone', async () => {
+  it('does not show processes that are gone', async () => {
     const child = await start('sleep', ['1000'])
     const ended = new Promise((resolve) => {
       child.once('exit', resolve)
@@ -56,7 +56,7 @@ describe.each(sources)('readProcessTable on %s', (platform) => {
 })
 
 describe.each(sources)('findProcess on %s', (platform) => {
-  it('shows what the table shows of a process, and nothing of one that is not there', () => {
+  it('shows what the table shows of a process, and nothing of a missing one', () => {
     const listed = readProcessTable(platform).find((entry) => entry.pid === process.pid)
     const found = [process.pid, 2 ** 22 + 1].map((pid) => findProcess(pid, platform))
     expect(found.map((entry) => entry && { ...entry, hasVariable: undefined })).toEqual([
@@ -65,7 +65,7 @@ describe.each(sources)('findProcess on %s', (platform) => {
     ])
   })
 
-  it('shows nothing of who has ended and waits to be collected', async () => {
+  it('shows nothing of a zombie', async () => {
     const shell = await start('sh', ['-c', 'sleep 0 & exec sleep 1000'])
     const child = () => readProcessTable('linux').find((entry) => entry.parentPid === shell.pid)
     await expect.poll(() => child()?.isZombie).toEqual(true)
@@ -74,7 +74,7 @@ describe.each(sources)('findProcess on %s', (platform) => {
 })
 
 describe('startTimeOf', () => {
-  it('is what the table shows, and 0 for a process that is not there', () => {
+  it('is what the table shows, and 0 for a missing process', () => {
     const listed = readProcessTable('linux').find((entry) => entry.pid === process.pid)?.startTime
     expect([startTimeOf(process.pid, 'linux'), startTimeOf(2 ** 22 + 1, 'linux')]).toEqual([listed, 0])
   })
@@ -88,16 +88,12 @@ function seen(entry: ProcessEntry | undefined) {
   return { parentPid, groupId, leadsSession, isZombie, variables }
 }
 
-/** A process of that name in a group of its own. */
+/** A process of that name in its own group. */
 async function start(name: string, args: string[], env: Record<string, string> = {}) {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-table-'))
-  const executable = join(directory, name)
+  const executable = join(temporaryDirectory(), name)
   symlinkSync(name === 'sh' ? '/bin/sh' : '/bin/sleep', executable)
   const child = spawn(executable, args, { stdio: 'ignore', detached: true, env: { PATH: process.env['PATH'], ...env } })
-  onTestFinished(() => {
-    child.kill('SIGKILL')
-    rmSync(directory, { recursive: true })
-  })
+  onTestFinished(() => void child.kill('SIGKILL'))
   await new Promise((resolve, reject) => {
     child.once('spawn', resolve)
     child.once('error', reject)

@@ -1,17 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { ChildProcess } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { type ProcessEntry, startTimeOf } from '../../src/processes/process-table.js'
 import { collectTree, endLeftovers, endTree, NO_PID, type RunRoot } from '../../src/processes/process-tree.js'
-import { AgentScript, type Step } from '../contract/agent-script.js'
-import { agentPath } from '../contract/stage.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import type { Step } from '../contract/agent-script.js'
+import { startFakeTree } from './fake-tree.js'
+import { until } from '../kit/waiting.js'
 
 describe.concurrent('endTree', () => {
-  it('ends a tree with all that hid from it, and nothing else', async (test) => {
+  it('ends a tree with everything that hides from it, and nothing else', async (test) => {
     const bystander = await startTree(test, [{ descendant: 'own-session' }])
     const tree = await startTree(test, [
       { descendant: 'child' },
@@ -27,23 +24,23 @@ describe.concurrent('endTree', () => {
     ])
   })
 
-  it.for(['SIGINT', 'SIGTERM'] as const)('lets the root go by itself on %s', async (signal, test) => {
+  it.for(['SIGINT', 'SIGTERM'] as const)('lets the root exit on %s', async (signal, test) => {
     const tree = await startTree(test, [{ onStop: [{ exit: 42 }] }])
     await endTree(tree.root, signal)
     expect([tree.child.exitCode, tree.alive()]).toEqual([42, 0])
   })
 
-  it('goes on to SIGTERM where the first signal is ignored', async (test) => {
+  it('continues with SIGTERM if the first signal is ignored', async (test) => {
     const tree = await startTree(test, [{ ignoreSignals: ['SIGINT'] }])
     await endTree(tree.root, 'SIGINT')
     expect([tree.child.signalCode, tree.alive()]).toEqual(['SIGTERM', 0])
   })
 
-  it('goes on to SIGKILL where every signal is ignored', async (test) => {
+  it('continues with SIGKILL if every signal is ignored', async (test) => {
     const tree = await startTree(test, [{ ignoreSignals: ['SIGINT', 'SIGTERM'] }])
     await endTree(tree.root, 'SIGTERM')
     const alive = tree.alive()
-    while (!tree.root.hasExited()) await sleep(5)
+    await until(() => tree.root.hasExited())
     expect([tree.child.signalCode, alive]).toEqual(['SIGKILL', 0])
   })
 
@@ -56,10 +53,10 @@ describe.concurrent('endTree', () => {
 })
 
 describe.concurrent('endLeftovers', () => {
-  it('ends what an agent left behind that ended by itself', async (test) => {
+  it('ends what an agent left behind when it exited', async (test) => {
     const tree = await startTree(test, [{ descendant: 'orphan' }, { descendant: 'own-session' }])
     tree.child.kill('SIGKILL')
-    while (!tree.root.hasExited()) await sleep(5)
+    await until(() => tree.root.hasExited())
     const before = tree.alive()
     await endLeftovers(tree.root)
     expect([before, tree.alive()]).toEqual([2, 0])
@@ -103,17 +100,17 @@ describe('collectTree', () => {
     ).toEqual([100, 102])
   })
 
-  it('leaves alone a stranger that was given the number of an agent that has exited', () => {
+  it('leaves a stranger alone that has the pid of an exited agent', () => {
     expect(collect([entry(100, { groupId: 99 }), entry(101, { parentPid: 100 })], true)).toEqual([])
   })
 
-  it('leaves out what is older than the run, such as who carries a marker by accident', () => {
+  it('leaves out processes older than the run, such as one that carries a marker by accident', () => {
     expect(collect([entry(100), entry(200, { startTime: 6, isMarked: true }), entry(201, { parentPid: 200 })])).toEqual(
       [100],
     )
   })
 
-  it('takes the marker alone for a run without a process of its own, whatever groups there are', () => {
+  it('uses only the marker for a run without its own process, whatever groups there are', () => {
     const table = [entry(2, { groupId: 0 }), entry(3, { groupId: -1 }), entry(200, { isMarked: true })]
     const root = { startTime: 0, marker, hasExited: () => true }
     const found = [NO_PID, 0].map((pid) => collectTree({ ...root, pid }, table).map((entry) => entry.pid))
@@ -125,34 +122,21 @@ describe('collectTree', () => {
   })
 })
 
-/** A fake agent that has done these steps and stays. */
+/** A fake agent that has taken these steps and keeps running, as the root of a run. */
 async function startTree(
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
   steps: Step[],
 ): Promise<{ child: ChildProcess; root: RunRoot; alive(): number }> {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-tree-')))
-  const env = { PATH: process.env['PATH'], TEST_RUN: directory }
-  const prompt = new AgentScript('claude', directory).prompt([...steps, { touch: 'ready' }, { hang: true }])
-  const child = spawn(agentPath('fake-agent.sh'), [], {
-    cwd: directory,
-    env,
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
-  child.stdin?.end(prompt)
-  while (!existsSync(join(directory, 'ready'))) await sleep(5)
+  const runId = randomUUID()
+  const tree = await startFakeTree(steps, { TEST_RUN: runId }, onTestFinished)
+  const { child } = tree
   return {
-    child,
+    ...tree,
     root: {
       pid: child.pid ?? 0,
       startTime: startTimeOf(child.pid ?? 0),
-      marker: `TEST_RUN=${directory}`,
+      marker: `TEST_RUN=${runId}`,
       hasExited: () => child.exitCode !== null || child.signalCode !== null,
     },
-    alive: () => livingProcesses(directory).length,
   }
 }

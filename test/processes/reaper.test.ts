@@ -1,9 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startTimeOf } from '../../src/processes/process-table.js'
 import {
@@ -14,12 +10,12 @@ import {
   type ProcessIdentity,
   thisProcess,
 } from '../../src/processes/reaper.js'
-import { AgentScript, type Step } from '../contract/agent-script.js'
-import { agentPath } from '../contract/stage.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import type { Step } from '../contract/agent-script.js'
+import { startFakeTree } from './fake-tree.js'
+import { recordingLog } from '../kit/log.js'
 
 describe('endOrphans', () => {
-  it('ends a tree that was left, told by its marker', async () => {
+  it('ends an orphaned tree, found by its marker', async () => {
     const run = await startRun([{ descendant: 'own-session' }, { descendant: 'own-session-no-environment' }])
     const before = run.alive()
     const { settled, warnings } = await reap([run.entry])
@@ -43,7 +39,7 @@ describe('endOrphans', () => {
     expect(await reap([entry])).toEqual({ settled: [entry], warnings: [] })
   })
 
-  it('leaves alone who was given the pid of an agent, also one of another run', async () => {
+  it("leaves a process alone that has an agent's pid, even one of another run", async () => {
     const stranger = await startRun([])
     const { pid, startTime } = stranger.entry
     const entries = [entryOf({ pid, startTime }), entryOf({ pid, startTime: startTime - 1 }), entryOf({ pid })]
@@ -51,13 +47,13 @@ describe('endOrphans', () => {
     expect([stranger.alive(), settled]).toEqual([1, entries])
   })
 
-  it('leaves alone what is older than the run, such as who carries its marker by accident', async () => {
+  it('leaves processes alone that are older than the run, such as one that carries its marker by accident', async () => {
     const older = await startRun([])
     const entry = { ...older.entry, startTime: older.entry.startTime + 1 }
     expect([await reap([entry]), older.alive()]).toEqual([{ settled: [entry], warnings: [] }, 1])
   })
 
-  it('ends it where the time of its start is not known', async () => {
+  it('ends it if its start time is unknown', async () => {
     const run = await startRun([])
     const entry = { ...run.entry, startTime: 0 }
     expect([(await reap([entry])).settled, run.alive()]).toEqual([[entry], 0])
@@ -103,33 +99,18 @@ describe('isProcessAlive', () => {
 })
 
 async function reap(entries: LedgerEntry[]) {
-  const warnings: unknown[] = []
-  const log = { debug() {}, info() {}, warn: (...said: unknown[]) => warnings.push(said), error() {} }
-  return { settled: await endOrphans(entries, log), warnings }
+  const log = recordingLog()
+  return { settled: await endOrphans(entries, log), warnings: log.warnings }
 }
 
 function entryOf({ pid, startTime = 0 }: { pid: number; startTime?: number }): LedgerEntry {
   return { ...hostIdentity(), runId: randomUUID(), ownerId: 'a dead gateway', pid, startTime }
 }
 
-/** A fake agent that has done these steps and stays, with its record. */
+/** A fake agent that has taken these steps and keeps running, with its record. */
 async function startRun(steps: Step[]): Promise<{ child: ChildProcess; entry: LedgerEntry; alive(): number }> {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-reaper-')))
   const runId = randomUUID()
-  const prompt = new AgentScript('claude', directory).prompt([...steps, { touch: 'ready' }, { hang: true }])
-  const child = spawn(agentPath('fake-agent.sh'), [], {
-    cwd: directory,
-    env: { PATH: process.env['PATH'], AETHEEL_RUN_ID: runId },
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
-  child.stdin?.end(prompt)
-  while (!existsSync(join(directory, 'ready'))) await sleep(5)
-  const pid = child.pid ?? 0
-  const entry = { ...entryOf({ pid, startTime: startTimeOf(pid) }), runId }
-  return { child, entry, alive: () => livingProcesses(directory).length }
+  const tree = await startFakeTree(steps, { AETHEEL_RUN_ID: runId })
+  const pid = tree.child.pid ?? 0
+  return { ...tree, entry: { ...entryOf({ pid, startTime: startTimeOf(pid) }), runId } }
 }

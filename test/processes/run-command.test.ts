@@ -1,13 +1,13 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ProcessOwner } from '../../src/processes/process-owner.js'
 import { type CommandOptions, runCommand } from '../../src/processes/run-command.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { processDirectory } from '../kit/temporary-directory.js'
 
 describe('runCommand', () => {
-  it('runs in the directory, with the environment, the arguments as they are and the whole of stdin', async () => {
+  it('runs in the directory, with the environment, the exact arguments and all of stdin', async () => {
     const { directory, run, read } = setup()
     const stdin = '🦆'.repeat(100_000)
     const outcome = await run('pwd > where; echo "$ONE" > one; printf %s "$0" > argument; cat > input', {
@@ -44,7 +44,7 @@ describe('runCommand', () => {
     ['the signal that ended it, as a shell would', 'kill -KILL $$', 'ended with exit code 137'],
     ['the last line it printed on stderr', 'echo one >&2; echo two >&2; exit 1', 'ended with exit code 1: two'],
     ['nothing of what it printed on stdout', 'echo secret; exit 1', 'ended with exit code 1'],
-  ])('tells of a failed command %s', async (_, script, problem) => {
+  ])('reports a failed command %s', async (_, script, problem) => {
     expect(await setup().run(script)).toEqual({ ok: false, problem })
   })
 
@@ -67,7 +67,7 @@ describe('runCommand', () => {
     expect(await setup().run('exit 0', { stdin: 'x'.repeat(5_000_000) })).toEqual({ ok: true })
   })
 
-  it('ends the whole tree at the time limit, also a tool in a session of its own that ignores the signal', async () => {
+  it('ends the whole tree at the time limit, even a tool in its own session that ignores the signal', async () => {
     const { run, alive } = setup()
     const outcome = await run('trap "" TERM; setsid sh -c \'trap "" TERM; sleep 1000; :\' & sleep 1000; :', {
       timeoutMs: 300,
@@ -102,7 +102,7 @@ describe('runCommand', () => {
     expect([outcome, readdirSync(directory)]).toEqual([{ ok: false, problem: 'was stopped' }, []])
   })
 
-  it('tells its owner of the process and of its end', async () => {
+  it('tells its owner about the process and its end', async () => {
     const told: string[] = []
     const owner: ProcessOwner = {
       id: 'owner-1',
@@ -120,11 +120,7 @@ describe('runCommand', () => {
 })
 
 function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-command-')))
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
+  const directory = processDirectory()
   return {
     directory,
     read: (file: string) => readFileSync(join(directory, file), 'utf8'),

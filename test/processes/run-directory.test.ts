@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createRunDirectory, removeRunDirectories } from '../../src/processes/run-directory.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('createRunDirectory', () => {
   const open = () => {
@@ -57,14 +58,13 @@ describe('createRunDirectory', () => {
 describe('removeRunDirectories', () => {
   it('removes those of one owner, and never what a link of that name points to', () => {
     const [mine, other] = [createRunDirectory('owner-1'), createRunDirectory('owner-2')]
-    const precious = mkdtempSync(join(tmpdir(), 'precious-'))
+    const precious = temporaryDirectory()
     const link = join(tmpdir(), 'aetheel-run-owner-1-link')
     writeFileSync(join(precious, 'file'), '')
     symlinkSync(precious, link)
     onTestFinished(() => {
       other.remove()
       rmSync(link)
-      rmSync(precious, { recursive: true })
     })
     removeRunDirectories('owner-1', (_, error) => {
       throw error

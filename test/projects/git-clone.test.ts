@@ -4,7 +4,9 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { gitRunner } from '../../src/projects/git-clone.js'
-import { createDirectory, createRepository, gitEnvironment, NOW, problemOf, setup } from './stage.js'
+import { createRepository, gitEnvironment, NOW, problemOf, setup } from './stage.js'
+import { listen } from '../kit/loopback.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const ADVICE = 'Check the URL and the ref, and that the user who runs the gateway may read it.'
 
@@ -36,7 +38,7 @@ describe('a project from git', () => {
     expect(readFileSync(join(root, 'x/a'), 'utf8')).toBe('one\n')
   })
 
-  it('runs no hook, neither of the operator nor of a template, and takes over none', async () => {
+  it("runs no hook, neither the operator's nor a template's, and copies none", async () => {
     const { directory, second, root, projects } = await setup()
     createRepository(join(second, 'site'), { a: 'one\n' })
     const mark = join(directory, 'ran')
@@ -86,7 +88,7 @@ describe('a project from git', () => {
   })
 
   it('ends a clone that takes too long', async () => {
-    const directory = createDirectory()
+    const directory = temporaryDirectory()
     const run = gitRunner(gitEnvironment(directory))
     const { port } = await listenSilently()
     const { projects, root } = await setup({ run: (options) => run({ ...options, timeoutMs: 200 }) })
@@ -96,7 +98,7 @@ describe('a project from git', () => {
     ]).toEqual([`request_invalid: The repository could not be cloned: git did not finish within 200 ms. ${ADVICE}`, []])
   })
 
-  it('asks nobody for a password, and repeats none that the operator has', async () => {
+  it("asks nobody for a password, and reveals none of the operator's", async () => {
     const { directory, projects } = await setup()
     const settings = '[url "https://ada:hunter2@127.0.0.1:9/"]\n\tinsteadOf = https://git.example/\n'
     writeFileSync(join(directory, 'gitconfig'), settings)
@@ -226,7 +228,7 @@ describe('where a repository may come from', () => {
 })
 
 it('gives git what it needs to reach servers, and nothing that leads it elsewhere or asks', async () => {
-  const directory = createDirectory()
+  const directory = temporaryDirectory()
   writeFileSync(join(directory, 'git'), '#!/bin/sh\nenv > seen\n')
   chmodSync(join(directory, 'git'), 0o755)
   const run = gitRunner({
@@ -241,7 +243,7 @@ it('gives git what it needs to reach servers, and nothing that leads it elsewher
   })
   await run({ args: [], cwd: directory, timeoutMs: 60_000 })
   const seen = readFileSync(join(directory, 'seen'), 'utf8').trim().split('\n')
-  // The marker by which the process is found, and what a shell adds by itself.
+  // The marker of the process, and what a shell adds itself.
   expect(seen.filter((line) => !/^(AETHEEL_RUN|PWD|OLDPWD|SHLVL|_)/.test(line)).toSorted()).toEqual([
     'GIT_ASKPASS=',
     'GIT_SSH_COMMAND=ssh -i key',
@@ -254,7 +256,7 @@ it('gives git what it needs to reach servers, and nothing that leads it elsewher
   ])
 })
 
-/** A service whose git does nothing but note its arguments. */
+/** A service whose git only records its arguments. */
 async function watched() {
   const runs: string[][] = []
   const stage = await setup({
@@ -276,7 +278,5 @@ async function listenSilently(): Promise<{ port: number; connected: Promise<void
       resolve()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  return { port: (server.address() as { port: number }).port, connected }
+  return { port: await listen(server), connected }
 }

@@ -1,18 +1,17 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { onTestFinished } from 'vitest'
+import { serveHttp } from '../kit/loopback.js'
 
 const INSTALLED = fileURLToPath(new URL('../../node_modules', import.meta.url))
 
 /** An npm registry on loopback that has the packages which are installed here, so that `npm install` needs no network. */
 export async function startPackageRegistry(): Promise<string> {
   const tarballs = new Map<string, Buffer>()
-  const server = createServer((request, response) => {
+  const address = await serveHttp((request, response) => {
     const path = decodeURIComponent(request.url ?? '').slice(1)
     const tarball = tarballs.get(path)
     if (tarball) {
@@ -23,9 +22,6 @@ export async function startPackageRegistry(): Promise<string> {
       response.writeHead(404).end('{}')
     }
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  const address = `http://127.0.0.1:${(server.address() as { port: number }).port}`
 
   const describePackage = async (name: string): Promise<string> => {
     const manifest = JSON.parse(readFileSync(join(INSTALLED, name, 'package.json'), 'utf8')) as { version: string }

@@ -1,5 +1,5 @@
-// The pipelines of the built-in templates. Their commands run here in a fresh project where the tool is installed: with
-// Node.js always, with Python and Go where they are. Where one is not, the file is only read.
+// The pipelines of the built-in templates. Their commands run here in a fresh project if the tool is installed: with
+// Node.js always, with Python and Go if they are. Otherwise the file is only read.
 
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -10,7 +10,8 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { findExecutable } from '../../src/core/paths.js'
 import { startPackageRegistry } from './package-registry.js'
-import { createDirectory, setup } from './stage.js'
+import { setup } from './stage.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const NAMES = ['empty', 'go', 'node-typescript', 'python'] as const
 const TOOLS = { empty: 'sh', go: 'go', 'node-typescript': 'npm', python: 'python3' }
@@ -61,9 +62,9 @@ async function generate(name: string): Promise<{ directory: string; pipeline: un
   return { directory, pipeline: parse(readFileSync(join(directory, '.woodpecker.yml'), 'utf8')) }
 }
 
-/** As Woodpecker does: each step in a shell of its own that ends at the first failure. */
+/** As Woodpecker does: each step in its own shell, which exits at the first failure. */
 async function runSteps(directory: string, { steps }: Pick<z.output<typeof workflow>, 'steps'>): Promise<void> {
-  const home = createDirectory()
+  const home = temporaryDirectory()
   const environment = {
     PATH: process.env['PATH'],
     HOME: home,

@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
-import { createLog } from '../../src/log.js'
 import { openStore } from '../../src/store/store.js'
 import type { NewProject } from '../../src/projects/project-service.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createRepository, NOW, problemOf, setup } from './stage.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 const RECORD = { source: 'api', instance: expect.any(String), backend: 'codex', createdAt: NOW, updatedAt: NOW }
 
@@ -124,7 +124,7 @@ describe('create', () => {
     )
   })
 
-  it('takes a pod, with what is configured for all of them', async () => {
+  it('takes a pod, with the defaults', async () => {
     const { projects } = await setup()
     expect(await projects.create({ pod: { name: 'web-0', context: 'live' } })).toEqual({
       ...RECORD,
@@ -197,7 +197,7 @@ describe('create', () => {
     expect(await codeOf(projects.create({ id: 'x', name, template: { name: 'empty' } }))).toBe('request_invalid')
   })
 
-  it('asks for a name where there is none to take', async () => {
+  it('asks for a name if none can be derived', async () => {
     const { projects } = await setup()
     await expect(projects.create({ template: { name: 'empty' } })).rejects.toEqual(
       new GatewayError('request_invalid', 'Give the new project a name or an id.'),
@@ -282,7 +282,7 @@ describe('create', () => {
 })
 
 describe('update', () => {
-  it('changes what is named and nothing else; null takes back', async () => {
+  it('changes only the given fields; null resets', async () => {
     const { projects, after } = await setup()
     const before = await projects.create({
       ...{ id: 'x', name: 'X', template: { name: 'empty' }, backend: 'claude' as const },
@@ -345,7 +345,7 @@ describe('update', () => {
     expect([first, second, third]).toEqual(['large', undefined, 'small'])
   })
 
-  it('says where a project of the configuration file is changed', async () => {
+  it('says where to change a project of the configuration file', async () => {
     const { projects, store } = await setup()
     await store.projects.put({ id: 'web', directory: '/srv/web' }, 'file', NOW)
     const advice = 'conflict: The project web is defined in /etc/aetheel.json5. Change it there, and start anew.'
@@ -448,7 +448,7 @@ describe('remove', () => {
     expect([await projects.list(), readdirSync(root), existsSync(join(directory, 'precious'))]).toEqual([[], [], true])
   })
 
-  it('does not delete what was there before', async () => {
+  it('does not delete an existing directory', async () => {
     const { projects, root } = await setup()
     mkdirSync(join(root, 'web'))
     await projects.create({ id: 'web', directory: join(root, 'web') })
@@ -485,11 +485,11 @@ describe('remove', () => {
   })
 })
 
-it('keeps projects over a restart, with what it may delete', async () => {
+it('keeps projects over a restart, and which it may delete', async () => {
   const { projects, root, home } = await setup()
   createRepository(join(root, 'upstream'), { 'README.md': 'Hello\n' })
   await projects.create({ id: 'web', git: { url: join(root, 'upstream') } })
-  const again = await openStore({ file: join(home, 'aetheel.db') }, createLog({ level: 'silent' }))
+  const again = await openStore({ file: join(home, 'aetheel.db') }, SILENT_LOG)
   const kept = [(await again.projects.get('web'))?.directory, readFileSync(join(root, 'web/README.md'), 'utf8')]
   await again.close()
   await projects.remove('web', { deletesFiles: true })

@@ -1,27 +1,19 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { createBackend, resolveBackendName } from '../../src/backends/registry.js'
 import type { AgentBackend, BackendName } from '../../src/backends/types.js'
 import { GatewayError } from '../../src/errors.js'
-import { createLog } from '../../src/log.js'
 import { gitRunner, type RunGit } from '../../src/projects/git-clone.js'
 import { ProjectService } from '../../src/projects/project-service.js'
 import type { Store } from '../../src/store/store.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
 
 const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
-
-/** A directory for one test, as its real path. */
-export function createDirectory(): string {
-  const path = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-projects-')))
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
-  return path
-}
 
 export interface StageOptions {
   store?: Store
@@ -30,9 +22,9 @@ export interface StageOptions {
   run?: RunGit
 }
 
-/** A service on a store of its own, with two roots beside the data directory. */
+/** A service on its own store, with two roots beside the data directory. */
 export async function setup({ store: given, available = ['claude', 'codex'], templateDir, run }: StageOptions = {}) {
-  const directory = createDirectory()
+  const directory = temporaryDirectory()
   const [home, root, second] = ['data', 'root', 'second'].map((name) => join(directory, name)) as [
     string,
     string,
@@ -60,7 +52,7 @@ export async function setup({ store: given, available = ['claude', 'codex'], tem
     run: run ?? gitRunner(gitEnvironment(directory)),
     now: () => time,
     newId: () => '01234567-89ab-cdef-0123-456789abcdef',
-    log: createLog({ level: 'silent' }),
+    log: SILENT_LOG,
   })
   const after = (ms: number): void => {
     time += ms
@@ -68,7 +60,7 @@ export async function setup({ store: given, available = ['claude', 'codex'], tem
   return { directory, home, root, second, store, projects, after }
 }
 
-/** Settings of git of nobody but the test. */
+/** Git settings of the test only. */
 export function gitEnvironment(directory: string): NodeJS.ProcessEnv {
   const global = join(directory, 'gitconfig')
   writeFileSync(global, '[user]\n\tname = Ada\n\temail = ada@example.com\n[init]\n\tdefaultBranch = main\n')
@@ -93,7 +85,7 @@ export function createRepository(path: string, ...commits: Record<string, string
   }
 }
 
-/** What was refused, as `code: message`. */
+/** The refusal, as `code: message`. */
 export async function problemOf(work: Promise<unknown>): Promise<string> {
   try {
     await work

@@ -15,9 +15,10 @@ import { describe, expect, it } from 'vitest'
 import { createLog } from '../../src/log.js'
 import { BUILT_IN_TEMPLATES, Templates } from '../../src/projects/templates.js'
 import { writeTemplateFiles } from '../../src/projects/template-files.js'
-import { createDirectory, problemOf, setup } from './stage.js'
+import { problemOf, setup } from './stage.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { SILENT_LOG } from '../kit/log.js'
 
-const log = createLog({ level: 'silent' })
 const SUBJECT = { id: 'web', name: 'The web' }
 
 describe('the list of templates', () => {
@@ -55,7 +56,7 @@ describe('the list of templates', () => {
     ])
   })
 
-  it('leaves out one that is wrong, and tells the operator', async () => {
+  it('skips an invalid one, and tells the operator', async () => {
     const own = createTemplates({
       'broken/template.json5': '{ description: ',
       'wrong/template.json5': `{ variables: [{ name: 'A', description: 'x', default: '{{b}}', pattern: '(' }], extra: 1 }`,
@@ -67,7 +68,7 @@ describe('the list of templates', () => {
         done()
       },
     })
-    const templates = await new Templates(createLog({ level: 'warn', destination }), own, createDirectory()).list()
+    const templates = await new Templates(createLog({ level: 'warn', destination }), own, temporaryDirectory()).list()
     const told = lines.map((line) => JSON.parse(line) as { msg: string; template: string; problem: string })
     expect([templates, told.map(({ msg, template, problem }) => [msg, template, problem.split('\n')])]).toEqual([
       [],
@@ -171,8 +172,8 @@ describe('a project from a template', () => {
       'team/template.json5': `{ description: 'x', variables: [{ name: 'a', description: 'x' }, { name: 'b', description: 'x' }] }`,
       'team/{{a}}/{{b}}{{a}}': '{{a}}',
     })
-    const templates = new Templates(log, own)
-    const place = createDirectory()
+    const templates = new Templates(SILENT_LOG, own)
+    const place = temporaryDirectory()
     const part = fc.constantFrom('..', '.', '/', '\\', '\0', 'a', '%2e', '{{a}}', '~', ' ', '-')
     const value = fc.array(part, { maxLength: 4 }).map((parts) => parts.join(''))
     let runs = 0
@@ -241,7 +242,7 @@ it('ships the templates with the package', () => {
 })
 
 function createTemplates(files: Record<string, string | Buffer>): string {
-  const directory = createDirectory()
+  const directory = temporaryDirectory()
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(directory, name)), { recursive: true })
     writeFileSync(join(directory, name), content)

@@ -28,11 +28,11 @@ describe('the answer to a heartbeat', () => {
     ['has it in other letters', 'heartbeat_ok', 'heartbeat_ok'],
     ['has it as part of another word', `${HEARTBEAT_TOKEN}AY`, `${HEARTBEAT_TOKEN}AY`],
     ['names a link', `See https://example.com/1\n${HEARTBEAT_TOKEN}`, 'See https://example.com/1'],
-  ])('is told when it %s', (_, answer, told) => {
+  ])('is delivered when it %s', (_, answer, told) => {
     expect(readHeartbeatAnswer(answer, false)).toEqual(told)
   })
 
-  it('is told when a file goes with it', () => {
+  it('is delivered when it has a file', () => {
     expect(readHeartbeatAnswer(HEARTBEAT_TOKEN, true)).toEqual('')
   })
 
@@ -65,8 +65,8 @@ describe('heartbeat.md', () => {
   })
 })
 
-describe('what the agent is asked', () => {
-  it('has what the check printed, up to a limit', () => {
+describe('the prompt of a heartbeat', () => {
+  it('has the output of the check, up to a limit', () => {
     const asked = heartbeatPrompt('y'.repeat(9_000))
     expect([heartbeatPrompt('').includes('check'), asked.includes('y'.repeat(8_000)), asked.length < 8_400]).toEqual([
       false,

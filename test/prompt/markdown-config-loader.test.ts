@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { FILE_LIMIT_BYTES, MarkdownConfigLoader, TOTAL_LIMIT_BYTES } from '../../src/prompt/markdown-config-loader.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { recordingLog } from '../kit/log.js'
 
 const MARK = /\n\[… cut: only the first (\d+) of (\d+) bytes are used, since .* …\]$/
 const NOBODY = 65_534
@@ -40,7 +41,7 @@ describe('MarkdownConfigLoader', () => {
     expect(await setup().load()).toEqual({ markdown: { skills: [] }, warnings: [] })
   })
 
-  it('leaves alone what is no prompt file', async () => {
+  it('ignores other files', async () => {
     const { write, load } = setup()
     for (const name of ['README.md', 'identity.txt', '.identity.md', 'skills/notes.txt', 'skills/.draft.md']) {
       write(name, 'private')
@@ -50,7 +51,7 @@ describe('MarkdownConfigLoader', () => {
     expect(await load()).toEqual({ markdown: { skills: [] }, warnings: [] })
   })
 
-  it('reads the files anew with each call', async () => {
+  it('reads the files again with each call', async () => {
     const { write, load } = setup()
     write('memory.md', 'one')
     await load()
@@ -124,7 +125,7 @@ describe('MarkdownConfigLoader', () => {
     ['a device without end', (path) => symlinkSync('/dev/zero', path), 'not a regular file'],
     ['a link to itself', (path) => symlinkSync(path, path), 'ELOOP'],
     ['a link to nothing', (path) => symlinkSync('/nowhere/soul.md', path), 'ENOENT'],
-  ])('goes on without %s in the place of a file, and says so', async (_, make, problem) => {
+  ])('continues without %s in place of a file, and says so', async (_, make, problem) => {
     const { path, write, load } = setup()
     write('skills/kept.md', 'kept')
     make(path('soul.md'))
@@ -138,7 +139,7 @@ describe('MarkdownConfigLoader', () => {
     })
   })
 
-  it('goes on without a file it may not read, and says so', async () => {
+  it('continues without a file it may not read, and says so', async () => {
     const { path, write, load } = setup()
     write('soul.md', 'secret')
     chmodSync(path('soul.md'), 0)
@@ -153,7 +154,7 @@ describe('MarkdownConfigLoader', () => {
     })
   })
 
-  it('goes on without skills that are no directory, and says so', async () => {
+  it('continues without skills that are not a directory, and says so', async () => {
     const { path, write, load } = setup()
     write('skills', 'not a directory')
     expect(await load()).toEqual({
@@ -172,7 +173,7 @@ describe('MarkdownConfigLoader', () => {
     })
   })
 
-  it('takes a file of exactly the limit whole', async () => {
+  it('reads all of a file of exactly the limit', async () => {
     const { write, load } = setup()
     const text = 'x'.repeat(FILE_LIMIT_BYTES)
     write('memory.md', text)
@@ -192,7 +193,7 @@ describe('MarkdownConfigLoader', () => {
     }).toEqual({ kept: true, mark: [FILE_LIMIT_BYTES - 3, FILE_LIMIT_BYTES + 1], warnings: 1 })
   })
 
-  it('does not read the whole of a file of many gigabytes', async () => {
+  it('does not read all of a file of many gigabytes', async () => {
     const { path, write, load } = setup()
     write('memory.md', '')
     truncateSync(path('memory.md'), 20 * 1024 ** 3)
@@ -204,7 +205,7 @@ describe('MarkdownConfigLoader', () => {
     ).toEqual([FILE_LIMIT_BYTES, 20 * 1024 ** 3])
   })
 
-  it('cuts what is over the limit of all files together, and leaves out further skills', async () => {
+  it('cuts at the total limit of all files, and leaves out further skills', async () => {
     const { path, write, load } = setup()
     const size = FILE_LIMIT_BYTES - 10
     for (const name of ['identity', 'soul', 'user']) write(`${name}.md`, 'x'.repeat(size))
@@ -223,7 +224,7 @@ describe('MarkdownConfigLoader', () => {
     })
   })
 
-  it('tells of a file once, and again when its size has changed or it was well in between', async () => {
+  it('reports a file once, and again if its size has changed or it was fine in between', async () => {
     const { path, write, load } = setup()
     const counts: number[] = []
     for (const size of [FILE_LIMIT_BYTES + 1, FILE_LIMIT_BYTES + 1, FILE_LIMIT_BYTES + 2, 5, FILE_LIMIT_BYTES + 2]) {
@@ -244,7 +245,7 @@ describe('MarkdownConfigLoader', () => {
         write('soul.md', Buffer.concat([filler, bytes]))
         const { markdown } = await load()
         const kept = (markdown.soul ?? '').replace(MARK, '')
-        // A byte that is no UTF-8 becomes one character, so characters are at most as many as bytes.
+        // A byte that is not UTF-8 becomes one character, so there are at most as many characters as bytes.
         expect(kept.length <= FILE_LIMIT_BYTES && kept.startsWith('xxxx')).toEqual(true)
       }),
       { numRuns: 100 },
@@ -253,17 +254,8 @@ describe('MarkdownConfigLoader', () => {
 })
 
 function setup(name = '.', parent?: string) {
-  const root = parent ?? mkdtempSync(join(tmpdir(), 'aetheel-prompt-'))
-  if (parent === undefined) onTestFinished(() => rmSync(root, { recursive: true }))
-  const warnings: unknown[] = []
-  const log = {
-    debug() {},
-    info() {},
-    error() {},
-    warn(message: string, fields?: Record<string, unknown>) {
-      warnings.push(message === 'prompt.file-problem' ? fields : message)
-    },
-  }
+  const root = parent ?? temporaryDirectory()
+  const log = recordingLog()
   const loader = new MarkdownConfigLoader(join(root, name), log)
   const path = (file: string) => join(root, file)
   return {
@@ -274,7 +266,11 @@ function setup(name = '.', parent?: string) {
     },
     async load() {
       const markdown = await loader.load()
-      return { markdown, warnings: warnings.splice(0) }
+      const warnings = log.warnings.splice(0)
+      return {
+        markdown,
+        warnings: warnings.map(([message, fields]) => (message === 'prompt.file-problem' ? fields : message)),
+      }
     },
   }
 }

@@ -50,7 +50,7 @@ describe('SystemPromptAssembler', () => {
     expect(assemble({ skills: [] })).toEqual('')
   })
 
-  it('leaves out what is blank, with its heading', () => {
+  it('leaves out blank parts, with their headings', () => {
     expect(assemble({ identity: ' \n', soul: 's', memory: '', skills: [{ name: 'empty', text: '\n' }] })).toEqual(
       '# Soul\n\ns',
     )
@@ -73,7 +73,7 @@ describe('SystemPromptAssembler', () => {
     })
   })
 
-  it('tells of a line that is read as a file to send', () => {
+  it('explains the line that sends a file', () => {
     const prompt = new SystemPromptAssembler().assemble({ skills: [] }, { kind: 'message', canSendFiles: true })
     expect(readMediaTokens(prompt).media).toEqual(['<path>'])
   })

@@ -8,8 +8,8 @@ import type { TurnBackend } from '../../src/runtime/lift-adapter.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Session } from '../../src/store/sessions.js'
 import { brokenInvariants } from '../contract/invariants.js'
-import { openTestStore } from '../engines.js'
-import { failed, type Script, ScriptedBackend, succeeded } from '../scripted-backend.js'
+import { openTestStore } from '../kit/engines.js'
+import { failed, type Script, ScriptedBackend, succeeded } from '../kit/scripted-backend.js'
 
 const FRESH_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
 const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
@@ -107,7 +107,7 @@ describe('EventResult mapping', () => {
 
 describe('AgentRuntime', () => {
   // Feature: multi-cli-backend, Property 10: Session ID storage after backend execution
-  it('stores the session id of a result for its channel, and leaves the stored one alone without one', async () => {
+  it('stores the session id of a result for its channel, and keeps the stored one if there is none', async () => {
     await fc.assert(
       fc.asyncProperty(anyId, anyId, fc.option(anyId, { nil: undefined }), async (channelId, before, sessionId) => {
         const { sessions, process } = await setupScripts(answered(sessionId))
@@ -119,7 +119,7 @@ describe('AgentRuntime', () => {
     )
   })
 
-  it('goes on in the session of the conversation, with the assembled system prompt and what the session used', async () => {
+  it("continues the session of the conversation, with the assembled system prompt and the session's usage", async () => {
     const { requests, remember, process } = await setupScripts(answered('old'))
     await remember({ usage })
     await process()
@@ -135,7 +135,7 @@ describe('AgentRuntime', () => {
     ])
   })
 
-  it('asks for what the event says, and takes the rest from the configuration', async () => {
+  it('requests what the event says, and takes the rest from the configuration', async () => {
     const { requests, process } = await setupScripts(answered())
     const wishes = {
       runId: 'r1',
@@ -157,7 +157,7 @@ describe('AgentRuntime', () => {
     ])
   })
 
-  it('leaves it to the caller of runTurn to keep the session, with what it has used', async () => {
+  it('leaves it to the caller of runTurn to store the session, with its usage', async () => {
     const result = succeeded('hi', { sessionId: 'next', sessionUsage: usage })
     const { remember, remembered, runTurn } = await setupScripts([{ type: 'complete', result }])
     await remember()
@@ -194,7 +194,7 @@ describe('AgentRuntime', () => {
     ])
   })
 
-  it('asks nobody and tells nobody before it may begin', async () => {
+  it('runs no agent and fires no hook before it may begin', async () => {
     const { hooks, requests, runTurn } = await setupScripts(answered())
     let begin = (): void => {}
     const mayBegin = new Promise<void>((resolve) => {
@@ -208,7 +208,7 @@ describe('AgentRuntime', () => {
     expect([before, requests.length, hooks.map(([hook]) => hook)]).toEqual([[0, 0], 1, ['run-started', 'run-finished']])
   })
 
-  it('asks nobody and tells nobody when it may not begin', async () => {
+  it('runs no agent and fires no hook if it may not begin', async () => {
     const { hooks, requests, runTurn } = await setupScripts(answered())
     const refused = runTurn({}, { mayBegin: Promise.reject(new Error('not on the disk')) })
     await expect(refused).rejects.toThrow('not on the disk')
@@ -261,7 +261,7 @@ describe('a session that the agent has lost', () => {
     ])
   })
 
-  it('is a failure like any other when none was to be continued', async () => {
+  it('is a failure like any other if none was to be continued', async () => {
     const { requests, process } = await setupScripts(lost)
     expect([await process(), requests.length]).toEqual([{ targetChannelId: 'thread-1', error: 'It failed' }, 1])
   })
@@ -289,7 +289,7 @@ describe('a session that the agent has lost', () => {
     'No conversation found with session ID: 1234',
     'conversation 12 does not exist',
     'The session has expired',
-  ])('is told by its words alone by an adapter that has only execute: %s', async (complaint) => {
+  ])('is recognised by its message from an adapter that has only execute: %s', async (complaint) => {
     const asked: Array<string | undefined> = []
     const { remember, remembered, process } = await setup({
       name: () => 'claude',
@@ -334,7 +334,7 @@ describe('a session that the agent has lost', () => {
 })
 
 describe('a turn that was cut off', () => {
-  it('goes on in the same session, and the agent is told that it was interrupted', async () => {
+  it('continues the same session, and the agent is told that it was interrupted', async () => {
     const { requests, remember, process } = await setupScripts(answered('old'))
     await remember()
     await process({ wasInterrupted: true })
@@ -382,7 +382,7 @@ describe('a session that began in another directory', () => {
   })
 })
 
-describe('a turn in a session of its own', () => {
+describe('a turn in its own session', () => {
   it('neither continues nor keeps one, and leaves that of the conversation as it is', async () => {
     const { requests, kept, remember, remembered, runTurn } = await setupScripts(startedAndAnswered)
     await remember()
@@ -396,8 +396,8 @@ describe('a turn in a session of its own', () => {
   })
 })
 
-describe('a turn that is no use of the session', () => {
-  it('goes on in it, and keeps when it was last used', async () => {
+describe('a turn that does not count as a use of the session', () => {
+  it('continues it, and keeps the time of its last use', async () => {
     const result = succeeded('hi', { sessionId: 'old', sessionUsage: usage })
     const { requests, remember, runTurn } = await setupScripts([{ type: 'complete', result }])
     await remember({ usedAt: -5 })
@@ -412,7 +412,7 @@ describe('a turn that is no use of the session', () => {
     ['has been silent for too long', { usedAt: -5 }, { sessionIdleMs: 5 }],
     ['is elsewhere', {}, { workingDir: '/elsewhere' }],
     ['is of another agent', { backend: 'codex' }, {}],
-  ])('has one of its own when that of the conversation %s', async (_, session, event) => {
+  ])('has its own if that of the conversation %s', async (_, session, event) => {
     const { requests, kept, sessions, remember, runTurn } = await setupScripts(startedAndAnswered)
     await remember(session)
     const outcome = await runTurn({ session: 'idle', ...event })
@@ -488,7 +488,7 @@ describe('what is asked', () => {
   })
 })
 
-it('tells an agent whose session was lost again what it had taken while it worked', async () => {
+it('repeats to an agent whose session was lost the input it had taken while it worked', async () => {
   const prompts: string[] = []
   const backend: TurnBackend = {
     name: () => 'claude',

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createBackend } from '../../src/backends/registry.js'
 import { type AgentFailure, type AgentRequest, BACKEND_NAMES, type FailureReason } from '../../src/backends/types.js'
 import type { PodProblem } from '../../src/kubernetes/types.js'
 import { explainFailure } from '../../src/runtime/explain-failure.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const NOW = Date.UTC(2026, 10, 16, 12, 30)
 const MINUTE_MS = 60_000
@@ -44,7 +44,7 @@ describe('a login that is missing', () => {
     ['opencode', 'run "opencode auth login" there, or set the key of its model provider for the gateway'],
     ['pi', 'run "pi" there and enter /login, or set the key of its model provider for the gateway'],
     ['another', 'log in as its documentation says'],
-  ])('of %s is told with its own commands', (agent, advice) => {
+  ])('of %s is explained with its own commands', (agent, advice) => {
     expect(explain('auth', { message: 'Not logged in' }, agent)).toEqual(
       `${agent} is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ` +
         `right: ${advice}. Then try it again.\n\nIt said: Not logged in`,
@@ -109,7 +109,7 @@ describe('a pod', () => {
       'stream_lost',
       'The connection to the pod of this project was lost while claude worked. What it had done by then stays done.',
     ],
-  ])('that has a problem, %s, is told with what to do', (podProblem, words) => {
+  ])('that has a problem, %s, is explained with what to do', (podProblem, words) => {
     const failure = { podProblem, message: 'It is so. Do this.' }
     expect([explain('spawn', failure), explain('timeout', failure)]).toEqual([
       `${words}\n\nThe reason: It is so. Do this.`,
@@ -143,8 +143,7 @@ function belowOf(text: string): string {
 
 /** Of an agent that only sleeps. */
 async function failureOf(request: AgentRequest): Promise<AgentFailure | undefined> {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-explain-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const directory = temporaryDirectory()
   const cliPath = join(directory, 'claude')
   writeFileSync(cliPath, '#!/bin/sh\nexec sleep 60\n', { mode: 0o755 })
   const config = { cliPath, workingDir: directory, queryTimeoutMs: 60_000, allowedTools: [], maxTurns: 1 }

@@ -1,14 +1,15 @@
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { HookConfig } from '../../src/config/schema.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
 import { HookManager, MAX_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { freePort, serveHttp } from '../kit/loopback.js'
+import { processDirectory } from '../kit/temporary-directory.js'
+import { recordingLog } from '../kit/log.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
 const SECRET = 'sk-0123456789'
@@ -34,7 +35,7 @@ describe('a hook that is a command', () => {
     expect(JSON.parse(read('told'))).toEqual({ hook: 'error', at: AT, runId: 'r1', message: '401 for [secret]' })
   })
 
-  it('sees of the environment what an agent would, and no secret of the gateway', async () => {
+  it('sees the environment that an agent would, and no secret of the gateway', async () => {
     const { create, read } = setup()
     const environment = {
       PATH: '/usr/bin:/bin',
@@ -94,7 +95,7 @@ describe('a hook that is a command', () => {
       { on: ['run-finished'], command: ['aetheel-no-such-command', '--token=secret'], timeoutMs: 1000 },
       'aetheel-no-such-command was not found, or is not executable',
     ],
-  ])('that %s is told in the log, and leaves nothing behind', async (_, definition, reason) => {
+  ])('that %s is logged, and leaves nothing behind', async (_, definition, reason) => {
     const { create, alive } = setup()
     const { hooks, warnings } = create([definition])
     hooks.fire('run-finished', { text: 'private' })
@@ -105,7 +106,7 @@ describe('a hook that is a command', () => {
     })
   })
 
-  it('goes on with the next call after one has failed', async () => {
+  it('continues with the next call after one has failed', async () => {
     const { create, exists } = setup()
     const { hooks } = create([shell('test -e failed && touch worked; touch failed; exit 1')])
     hooks.fire('run-finished', {})
@@ -114,7 +115,7 @@ describe('a hook that is a command', () => {
     expect(exists('worked')).toEqual(true)
   })
 
-  it('loses calls when too many wait, and says so once until the line is empty', async () => {
+  it('loses calls if too many wait, and says so once until the queue is empty', async () => {
     const { create, read } = setup()
     const { hooks, warnings } = create([shell('echo x >> calls')])
     for (let round = 0; round < 2; round += 1) {
@@ -128,7 +129,7 @@ describe('a hook that is a command', () => {
     })
   })
 
-  it('is ended by a stop, and what waits or comes later is not begun', async () => {
+  it('is ended by a stop, and waiting or later calls do not begin', async () => {
     const { create, read, exists, alive } = setup()
     const { hooks, warnings } = create([shell('echo x >> calls; setsid sleep 1000')])
     for (let index = 0; index < 3; index += 1) hooks.fire('run-finished', {})
@@ -194,7 +195,7 @@ describe('a hook that is a URL', () => {
     ],
     ['hangs up', (request) => request.socket.destroy(), 'could not be reached: other side closed'],
     ['never answers', () => {}, 'did not answer within 300 ms', 300],
-  ])('that %s is told in the log', async (_, listener, reason, timeoutMs) => {
+  ])('that %s is logged', async (_, listener, reason, timeoutMs) => {
     const url = await serve(listener)
     const { hooks, warnings } = setup().create([post(`${url}/?token=secret`, timeoutMs)])
     hooks.fire('reply-sent', { text: 'private' })
@@ -202,10 +203,8 @@ describe('a hook that is a URL', () => {
     expect(warnings).toEqual([['hook.failed', { hook: 'reply-sent', reason: `${new URL(url).host} ${reason}` }]])
   })
 
-  it('where nobody listens is told in the log', async () => {
-    const server = createServer()
-    const { host } = new URL(await listen(server))
-    await new Promise((resolve) => server.close(resolve))
+  it('where nobody listens is logged', async () => {
+    const host = `127.0.0.1:${await freePort()}`
     const { hooks, warnings } = setup().create([post(`http://ann:secret@${host}/?token=secret`)])
     hooks.fire('reply-sent', {})
     await hooks.drained()
@@ -248,7 +247,7 @@ describe('fire', () => {
     expect(JSON.parse(read('told')).text).toEqual('before')
   })
 
-  it('does not throw when the payload is no JSON', async () => {
+  it('does not throw if the payload is not JSON', async () => {
     const { create, exists } = setup()
     const { hooks, warnings } = create([shell('touch told')])
     hooks.fire('run-finished', { big: 1n })
@@ -279,27 +278,13 @@ function post(url: string, timeoutMs = 30_000): HookConfig {
 type Listener = (request: IncomingMessage, response: ServerResponse, body: string) => void
 
 async function serve(listener: Listener): Promise<string> {
-  const server = createServer((request, response) => {
+  return serveHttp((request, response) => {
     void text(request).then((body) => listener(request, response, body))
   })
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return listen(server)
-}
-
-async function listen(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-hooks-')))
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
+  const directory = processDirectory()
   const read = (file: string) => readFileSync(join(directory, file), 'utf8')
   return {
     read,
@@ -309,12 +294,11 @@ function setup() {
       definitions: HookConfig[],
       { environment = { PATH: '/usr/bin:/bin' }, passVariables = [] as string[] } = {},
     ) {
-      const warnings: unknown[] = []
-      const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
+      const log = recordingLog()
       const now = () => Date.parse(AT)
       const scrubber = createScrubber([SECRET])
       const dependencies = { log, environment, passVariables, workingDir: () => directory, now, scrubber }
-      return { hooks: new HookManager(definitions, dependencies), warnings }
+      return { hooks: new HookManager(definitions, dependencies), warnings: log.warnings }
     },
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, BackendAdapter } from '../../src/backends/types.js'
 import { liftAdapter } from '../../src/runtime/lift-adapter.js'
-import { ScriptedBackend } from '../scripted-backend.js'
+import { ScriptedBackend } from '../kit/scripted-backend.js'
 
 async function see(execute: BackendAdapter['execute']): Promise<AgentEvent[]> {
   const { run } = liftAdapter({ name: () => 'own', validate: async () => true, execute }, risingClock())
@@ -17,7 +17,7 @@ function risingClock(): () => number {
 }
 
 describe('an adapter that has only execute', () => {
-  it('is asked with what it understands of the request', async () => {
+  it('is called with what it understands of the request', async () => {
     const asked: unknown[] = []
     await see(async (prompt, systemPrompt, sessionId) => {
       asked.push(prompt, systemPrompt, sessionId)

@@ -25,7 +25,7 @@ describe('a retry', () => {
     expect(plan(reason, 0)).toEqual(helps ? { at: NOW + 5_000, isAttempt: true } : undefined)
   })
 
-  it('does not help where the executable or the directory is missing', () => {
+  it('does not help if the executable or the directory is missing', () => {
     const failure = { reason: 'spawn', message: 'no', report: 'no', isLasting: true } as const
     expect(planRetry(failure, 0, NOW)).toBeUndefined()
   })

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Session } from '../../src/store/sessions.js'
 import { openStore } from '../../src/store/store.js'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 const HOUR_MS = 3_600_000
 
@@ -54,7 +55,7 @@ describe('SessionManager', () => {
     expect((await sessions.get('thread-1', 'claude', 10))?.sessionId).toBeUndefined()
   })
 
-  it('keeps when a session was last used, where that is said', async () => {
+  it("keeps the time of a session's last use, if given", async () => {
     const { sessions } = await setup()
     await sessions.set({ ...session, usedAt: 7 })
     expect((await sessions.get('thread-1', 'claude'))?.usedAt).toBe(7)
@@ -94,8 +95,7 @@ describe('SessionManager', () => {
 describeEngines('A session', ({ createLocation }) => {
   it('is there after a restart', async () => {
     const location = await createLocation()
-    const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const before = await openStore(location, log)
+    const before = await openStore(location, SILENT_LOG)
     await new SessionManager(before.sessions, { idleMs: HOUR_MS, now: () => 1_000 }).set(session)
     await before.close()
     const after = await openTestStore(location)

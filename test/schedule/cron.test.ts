@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
 import { CHANNELS, HOUR_MS, MINUTE_MS, scheduleConfig, ScheduleStage } from './stage.js'
 
 const START = '2026-06-01T10:00:30Z'
@@ -29,7 +29,7 @@ describeEngines('a cron job', (engine) => {
     expect(await stage.ids()).toEqual([`cron:${id}:${SLOT}`, `cron:${id}:${SLOT + EVERY_MS}`])
   })
 
-  it('is kept whole, and is gone when it is removed', async () => {
+  it('is stored completely, and gone when removed', async () => {
     const stage = new ScheduleStage(await engine.createStore(), scheduleConfig(), START)
     const { cronJobs, projects } = stage.store
     await projects.put({ id: 'site', directory: '/srv/site' }, 'api', 1)
@@ -233,7 +233,7 @@ describe('a new cron job', () => {
     expect(await stage.store.cronJobs.list()).toEqual([])
   })
 
-  it('needs a name of its own', async () => {
+  it('needs a unique name', async () => {
     const { stage } = await setup()
     await stage.add()
     await expect(stage.add()).rejects.toThrow('There is a job job already.')

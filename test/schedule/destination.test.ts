@@ -48,7 +48,7 @@ describe('a target', () => {
     ])
   })
 
-  it('on WhatsApp is the person, also where all share a session', () => {
+  it('on WhatsApp is the person, even if all share a session', () => {
     const target = parseTarget('+4915112345678')
     const { reply } = inboundSchema.parse({ reply: { agent: { kind: 'claude' }, session: { scope: 'global' } } })
     expect([

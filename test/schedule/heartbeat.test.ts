@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { heartbeatStatus } from '../../src/schedule/heartbeat-status.js'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
 import { heartbeatSettings, HOUR_MS, MINUTE_MS, scheduleConfig, ScheduleStage } from './stage.js'
 
 const START = '2026-06-01T10:00:00Z'
@@ -22,7 +22,7 @@ async function setup(heartbeat: object = {}) {
 }
 
 describeEngines('a heartbeat', (engine) => {
-  it('is a message of its own that wakes the agent in a session of its own', async () => {
+  it('is a separate message that wakes the agent in its own session', async () => {
     const stage = new ScheduleStage(await engine.createStore(), scheduleConfig({ everyMinutes: 30 }), START)
     await stage.scheduler().tick(stage.now)
     expect(await stage.messages()).toMatchObject([
@@ -45,7 +45,7 @@ describeEngines('a heartbeat', (engine) => {
     expect([await stage.ids(), await stage.lastOutcome()]).toEqual([[`heartbeat:${SLOT}`], 'begun'])
   })
 
-  it('remembers what the last one came to, and lets go of what is old', async () => {
+  it('remembers the outcome of the last one, and forgets old ones', async () => {
     const config = scheduleConfig({ everyMinutes: 30, whenUnchanged: 'run' })
     const stage = new ScheduleStage(await engine.createStore(), config, START)
     await stage.scheduler().tick(stage.now)
@@ -116,7 +116,7 @@ describe('a heartbeat is left out', () => {
     expect([first, await beat(SLOT + 30 * MINUTE_MS), (await stage.ids()).length]).toEqual(['begun', 'begun', 2])
   })
 
-  it('when the tokens of the day are used up, which is told once and is over the next day', async () => {
+  it('when the tokens of the day are used up, which is reported once and over the next day', async () => {
     const { stage, beat } = await setup({ whenUnchanged: 'run', dailyTokens: 1_500, everyMinutes: 60 })
     const outcomes: unknown[] = []
     for (let hour = 0; hour < 15; hour += 1) {
@@ -131,7 +131,7 @@ describe('a heartbeat is left out', () => {
     ])
   })
 
-  it('when the tokens of the day are used up by what agents are supposed to use that do not tell', async () => {
+  it('when the tokens of the day are used up by the estimates for agents that report none', async () => {
     const { stage, beat } = await setup({ whenUnchanged: 'run', dailyTokens: 16_500, everyMinutes: 60 })
     const outcomes: unknown[] = []
     for (let hour = 0; hour < 4; hour += 1) {
@@ -146,7 +146,7 @@ describe('a heartbeat is left out', () => {
     ])
   })
 
-  it('without a channel by which its person could be told', async () => {
+  it('without a channel that could reach its person', async () => {
     const { stage } = await setup({ to: '+4915112345678' })
     const scheduler = stage.scheduler(stage.config, ['terminal'])
     await scheduler.tick(SLOT)
@@ -173,14 +173,14 @@ describe('a check before a heartbeat', () => {
   it.each([
     ['prints something', { exitCode: 0, output: '3 new mails\n' }, '3 new mails'],
     ['fails', { exitCode: 2, output: '' }, '[The check ended with exit code 2.]'],
-  ])('that %s wakes the agent, which is told', async (_, probe, told) => {
+  ])('that %s wakes the agent, which is told about it', async (_, probe, told) => {
     const { stage, beat } = await setup({ probe: ['mail-check'] })
     stage.probe = probe
     const outcome = await beat()
     expect([outcome, (await stage.messages())[0]?.text]).toEqual(['begun', expect.stringContaining(`\n\n${told}`)])
   })
 
-  it('that is not there wakes nobody, which is told once a day', async () => {
+  it('that is missing wakes nobody, which is reported once a day', async () => {
     const { stage, beat } = await setup({ probe: ['mail-check'] })
     stage.probe = { exitCode: 127, output: '', problem: 'mail-check was not found.' }
     const outcomes = [await beat(), await beat(SLOT + 30 * MINUTE_MS), await beat(SLOT + 24 * HOUR_MS)]
@@ -242,7 +242,7 @@ describe('a heartbeat', () => {
     expect(known).toEqual([undefined, true, true, undefined])
   })
 
-  it('by hand comes at any hour, and tells what else speaks against it', async () => {
+  it('by hand comes at any hour, and reports what else speaks against it', async () => {
     const { stage, scheduler } = await setup({ activeHours: { from: '20:00', to: '21:00' } })
     const first = await scheduler.runHeartbeat(false)
     const busy = await scheduler.runHeartbeat(false)
@@ -261,7 +261,7 @@ describe('a heartbeat', () => {
     ])
   })
 
-  it('by hand is refused where none is set up', async () => {
+  it('by hand is refused if none is set up', async () => {
     const { stage } = await setup()
     await expect(stage.scheduler(scheduleConfig()).runHeartbeat(true)).rejects.toThrow(
       'No heartbeat is set up. Set heartbeat.everyMinutes and heartbeat.to in the configuration file.',
@@ -276,7 +276,7 @@ describe('a heartbeat', () => {
     expect([await stage.ids(), await stage.ids('elsewhere')]).toEqual([[], [`heartbeat:${slot}`]])
   })
 
-  it('that cannot be written is told once, and comes when the store is there again', async () => {
+  it('that cannot be stored is reported once, and comes when the store is back', async () => {
     const { stage } = await setup()
     const claim = stage.store.heartbeats.claim.bind(stage.store.heartbeats)
     let isAway = true
@@ -299,7 +299,7 @@ describe('the state of heartbeats', () => {
     expect(await heartbeatStatus(scheduleConfig(), stage.store, SLOT)).toBeUndefined()
   })
 
-  it('has the last and the next, and what they took today', async () => {
+  it("has the last and the next, and today's usage", async () => {
     const { stage, beat } = await setup({ dailyTokens: 5_000 })
     await beat()
     await stage.answerAll('HEARTBEAT_OK', 1_200)

@@ -4,7 +4,7 @@
 import { expect, it } from 'vitest'
 import type { Scheduler } from '../../src/schedule/scheduler.js'
 import type { Store } from '../../src/store/store.js'
-import { describeEngines, openTestStore, type TestEngine } from '../engines.js'
+import { describeEngines, openTestStore, type TestEngine } from '../kit/engines.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, scheduleConfig, ScheduleStage } from './stage.js'
 
 const BERLIN = 'Europe/Berlin'
@@ -63,7 +63,7 @@ const JOBS: Job[] = [
   },
 ]
 
-/** When no gateway ran. One of them is longer than what is made up for. */
+/** When no gateway ran. One of them is longer than what is caught up. */
 const PAUSES = [
   { afterDays: 2.1, ms: 40_000 },
   { afterDays: 4.05, ms: 3 * HOUR_MS },
@@ -163,7 +163,7 @@ describeEngines('what is scheduled', (engine) => {
   )
 })
 
-/** In memory where that is possible: a month is many transactions. */
+/** In memory if possible: a month is many transactions. */
 async function createStore(engine: TestEngine): Promise<Store> {
   return engine.name === 'sqlite' ? openTestStore({ file: ':memory:' }) : engine.createStore()
 }

@@ -13,6 +13,7 @@ import { type CronJobRequest, addCronJob } from '../../src/schedule/new-cron-job
 import { type ScheduleConfig, Scheduler } from '../../src/schedule/scheduler.js'
 import type { Message } from '../../src/store/inbox.js'
 import type { Store } from '../../src/store/store.js'
+import { queueOn } from '../kit/queue.js'
 
 export const CHANNELS = ['terminal', 'discord', 'whatsapp']
 export const MINUTE_MS = 60_000
@@ -51,14 +52,7 @@ export class ScheduleStage {
     start: string,
   ) {
     this.now = Date.parse(start)
-    this.queue = new Queue(store, {
-      gatewayId: 'g1',
-      maxQueueDepth: 10,
-      leaseMs: 30_000,
-      replyExpiryMs: DAY_MS,
-      now: () => this.now,
-      newId: randomUUID,
-    })
+    this.queue = queueOn(store, { maxQueueDepth: 10, replyExpiryMs: DAY_MS, now: () => this.now })
   }
 
   /** As a gateway that was just started. */

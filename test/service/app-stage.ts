@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fastify, { type RouteOptions } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
@@ -12,10 +10,11 @@ import { issueToken } from '../../src/service/auth.js'
 import type { App, ServiceDependencies } from '../../src/service/dependencies.js'
 import { DEFAULT_LIMITS, type Limits } from '../../src/service/guards.js'
 import { registerRoutes } from '../../src/service/routes/index.js'
-import { createLog } from '../../src/log.js'
-import { openStore } from '../../src/store/store.js'
 import type { Scope } from '../../src/store/tokens.js'
-import { putDatabase } from '../put-database.js'
+import { putDatabase } from '../kit/put-database.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { lineLog } from '../kit/log.js'
+import { openTestStore } from '../kit/engines.js'
 
 export const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 
@@ -29,16 +28,13 @@ interface StageOptions {
 
 export type Stage = Awaited<ReturnType<typeof createStage>>
 
-/** The app on a store of its own. What lies behind the guards is not there: these tests do not get so far. */
+/** The app on its own store, without anything behind the guards: these tests do not get that far. */
 export async function createStage({ environment = {}, limits = {}, addRoutes = () => {}, ...rest }: StageOptions = {}) {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-http-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
-  const logged: string[] = []
-  const log = createLog({ level: 'debug', destination: { write: (line: string) => Boolean(logged.push(line)) } })
+  const home = temporaryDirectory()
+  const { log, logged } = lineLog()
   const file = join(home, 'aetheel.db')
   putDatabase({ file })
-  const store = await openStore({ file }, log)
-  onTestFinished(() => store.close())
+  const store = await openTestStore({ file })
   const clock = { now: START_AT }
   const now = (): number => clock.now
   const config = loadConfig({ HOME: home, AETHEEL_HOME: home, HTTP_PORT: '0', ...environment })

@@ -15,7 +15,7 @@ describe('an error', () => {
     ])
   })
 
-  it('of the gateway tells nothing but where to look, and the log has it', async () => {
+  it('of the gateway says only where to look, and the log has it', async () => {
     const { app, logged } = await createStage({ addRoutes })
     const response = await app.inject('/fails/inside')
     const requestId = response.headers['x-request-id']
@@ -129,7 +129,7 @@ describe('an answer', () => {
     ])
   })
 
-  it('is logged by its route, with nothing of what was sent', async () => {
+  it('is logged by its route, without any of its content', async () => {
     const { app, logged, tokenWith } = await createStage({ addRoutes })
     await app.inject({
       method: 'POST',

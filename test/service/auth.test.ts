@@ -64,7 +64,7 @@ describe('a route', () => {
 })
 
 describe('a token', () => {
-  it('lets in whoever has its scope or a greater one, and is told to the route', async () => {
+  it('lets in tokens of its scope or a greater one, and tells the route which', async () => {
     const { app, tokenWith } = await createStage({ addRoutes })
     const answers = await Promise.all(
       SCOPES.map(async (scope) => {
@@ -209,7 +209,7 @@ describe('an open stream', () => {
     expect([response.status, await read]).toEqual([200, ': open\n\n'])
   })
 
-  it('stays open while the database is away', async () => {
+  it('stays open while the database is unavailable', async () => {
     const { app, store, tokenWith } = await createStage({ limits: { streamTokenCheckMs: 5 }, addRoutes })
     const url = await app.listen({ host: '127.0.0.1', port: 0 })
     let lookups = 0

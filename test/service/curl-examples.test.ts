@@ -9,8 +9,9 @@ import { AetheelClient } from '../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../src/service/server.js'
 import { askNow } from '../approvals/ask-now.js'
 import { BASH } from '../approvals/stage.js'
-import { until } from '../waiting.js'
-import { makePlace, startService, steps } from './routes/stage.js'
+import { until } from '../kit/waiting.js'
+import { steps } from '../kit/steps-agent.js'
+import { Place, startService } from './routes/stage.js'
 
 interface Example {
   script: string
@@ -28,7 +29,7 @@ const run = promisify(execFile)
 const DOCUMENT = readFileSync(new URL('../../docs/http-api.md', import.meta.url), 'utf8')
 
 it('answers every example of docs/http-api.md as the document says', async () => {
-  const place = makePlace()
+  const place = new Place()
   const dependencies = await startService(place)
   const server = await startHttpServer(dependencies)
   onTestFinished(() => server.close())
@@ -78,7 +79,7 @@ async function answered(client: AetheelClient, conversationId: string): Promise<
   }, 'an answer')
 }
 
-/** Each with its answer, where that comes right after it. */
+/** Each with its answer, if that follows right after it. */
 function readExamples(): Example[] {
   const blocks = DOCUMENT.matchAll(/^```sh\n([^]*?)\n```$(?:\n\n```json\n([^]*?)\n```$)?/gm)
   return [...blocks].map(([, script = '', shown]) => ({

@@ -1,17 +1,17 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { expect, inject, it, onTestFinished } from 'vitest'
+import { expect, inject, it } from 'vitest'
 import { createStage } from './app-stage.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 /** As the issue of the dashboard sets it: everything that a browser may load, compressed. */
 const MOST_BYTES = 120_000
 
 function makeBuild(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-web-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   mkdirSync(join(directory, 'assets'))
   const put = (name: string, content: string): void => {
     writeFileSync(join(directory, name), content)
@@ -29,7 +29,7 @@ async function openDashboard(dashboardDirectory = makeBuild()) {
     app.inject({ method: 'GET', url, headers: { host: '127.0.0.1', ...headers } })
 }
 
-it('serves the page to everybody, always fresh, with a policy that allows its own files alone', async () => {
+it('serves the page to everybody, always fresh, with a policy that allows only its own files', async () => {
   const get = await openDashboard()
   const { statusCode, headers, body } = await get('/')
   expect([statusCode, body, headers['content-type'], headers['cache-control']]).toEqual([
@@ -44,7 +44,7 @@ it('serves the page to everybody, always fresh, with a policy that allows its ow
   )
 })
 
-it('serves its files for ever, compressed for those who take that', async () => {
+it('serves its files as immutable, compressed if accepted', async () => {
   const get = await openDashboard()
   const plain = await get('/assets/index-a1_B.js')
   const compressed = await get('/assets/index-a1_B.js', { 'accept-encoding': 'br, gzip' })
@@ -61,7 +61,7 @@ it('serves its files for ever, compressed for those who take that', async () => 
   ]).toEqual(['run()', 'gzip', 'text/javascript; charset=utf-8', 'accept-encoding'])
 })
 
-it('says how to build it where it is not', async () => {
+it('says how to build it if it is missing', async () => {
   const get = await openDashboard(join(tmpdir(), 'aetheel-no-such-directory'))
   const page = await get('/')
   const asset = await get('/assets/index-a1_B.js')

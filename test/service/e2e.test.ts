@@ -1,14 +1,16 @@
 // The service as a client sees it: over a socket, with the real queue and an agent that is a process.
 
 import { existsSync, readFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { type HttpServer, startHttpServer } from '../../src/service/server.js'
-import { createDatabase, postgresUrl } from '../postgres.js'
-import { livingProcesses } from '../processes/living-processes.js'
-import { until } from '../waiting.js'
-import { journal, makePlace, type Place, release, startService, steps } from './routes/stage.js'
+import { createDatabase, postgresUrl } from '../kit/postgres.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { until } from '../kit/waiting.js'
+import { journalIn, release, steps } from '../kit/steps-agent.js'
+import { serve } from './routes/served.js'
+import { Place } from './routes/stage.js'
+import { listen } from '../kit/loopback.js'
 
 interface StreamedEvent {
   id: number
@@ -17,8 +19,8 @@ interface StreamedEvent {
 }
 
 it('takes a client from the first token to the answer', async () => {
-  const place = makePlace()
-  const { api } = await serve(place)
+  const place = new Place()
+  const { api } = await openApi(place)
   const project = await api.call('POST', '/projects', { name: 'My Site', template: { name: 'empty' } })
   const prompt = steps({ text: 'Working ' }, { hold: 'work' }, { text: 'on it', result: 'Done' })
   const submitted = await api.call('POST', '/projects/my-site/claude', { prompt })
@@ -39,8 +41,8 @@ it('takes a client from the first token to the answer', async () => {
 })
 
 it('shows several clients the same events, whenever they come', async () => {
-  const place = makePlace()
-  const { api } = await serve(place)
+  const place = new Place()
+  const { api } = await openApi(place)
   const { body } = await api.call('POST', '/projects/site/execute', {
     prompt: steps({ drip: 'a b c d e f', everyMs: 40 }),
   })
@@ -50,9 +52,9 @@ it('shows several clients the same events, whenever they come', async () => {
   expect(textOf(late)).toBe('a b c d e f')
 })
 
-it('goes on after a restart of the gateway where the client was', async () => {
-  const place = makePlace()
-  const first = await serve(place)
+it('continues after a restart of the gateway where the client was', async () => {
+  const place = new Place()
+  const first = await openApi(place)
   const { body } = await first.api.call('POST', '/projects/site/execute', {
     prompt: steps({ text: 'Begun. ' }, { hold: 'restart' }, { text: 'Finished.' }),
   })
@@ -63,12 +65,12 @@ it('goes on after a restart of the gateway where the client was', async () => {
   }
   await first.stop()
   release(place.site, 'restart')
-  const second = await serve(place)
+  const second = await openApi(place)
   const after = await all(streamOf(second.api, body['stream_url'], before.at(-1)?.id))
   const events = [...before, ...after]
   expect(events.map(({ id }) => id)).toEqual(events.map((_, index) => index + 1))
   expect(events.filter(({ name }) => name === 'complete')).toEqual([events.at(-1)])
-  expect([events.at(-1)?.data['status'], journal(place.site).length]).toEqual(['answered', 2])
+  expect([events.at(-1)?.data['status'], journalIn(place.site).length]).toEqual(['answered', 2])
 })
 
 it.skipIf(postgresUrl() === undefined)(
@@ -76,10 +78,10 @@ it.skipIf(postgresUrl() === undefined)(
   async () => {
     const database = await createDatabase()
     onTestFinished(() => database.drop())
-    const place = makePlace({ databaseUrl: database.url })
-    const other = makePlace({ databaseUrl: database.url, projects: { site: { directory: place.site } } })
-    const first = await serve(place)
-    const second = await serve(other, first.token)
+    const place = new Place({ databaseUrl: database.url })
+    const other = new Place({ databaseUrl: database.url, projects: { site: { directory: place.site } } })
+    const first = await openApi(place)
+    const second = await openApi(other, first.token)
     const { body } = await first.api.call('POST', '/projects/site/execute', {
       prompt: steps({ text: 'Begun. ' }, { hold: 'moved' }, { drip: 'a b c', everyMs: 40 }),
     })
@@ -100,13 +102,13 @@ it.skipIf(postgresUrl() === undefined)(
 )
 
 it('does not run a command again that the end of the gateway has cut off', async () => {
-  const place = makePlace()
-  const first = await serve(place)
+  const place = new Place()
+  const first = await openApi(place)
   const script = 'require("fs").appendFileSync("ran", "x"); console.log("begun"); setInterval(() => {}, 1000)'
   const { body } = await first.api.call('POST', '/projects/site/shell', { command: ['node', '-e', script] })
   for await (const { name } of streamOf(first.api, body['stream_url'])) if (name === 'output') break
   await first.stop()
-  const second = await serve(place)
+  const second = await openApi(place)
   const events = await all(streamOf(second.api, body['stream_url']))
   expect(events.at(-1)).toMatchObject({
     name: 'complete',
@@ -118,8 +120,8 @@ it('does not run a command again that the end of the gateway has cut off', async
 })
 
 it('ends the stream of a command that is cancelled, and all that the agent had started', async () => {
-  const place = makePlace()
-  const { api } = await serve(place)
+  const place = new Place()
+  const { api } = await openApi(place)
   const prompt = steps({ run: ['sleep', '1000'] }, { text: 'Begun' }, { hold: 'ever' })
   const { body } = await api.call('POST', '/projects/site/execute', { prompt })
   const events: StreamedEvent[] = []
@@ -135,8 +137,8 @@ it('ends the stream of a command that is cancelled, and all that the agent had s
 })
 
 it('opens a stream with a ticket, once', async () => {
-  const place = makePlace()
-  const { api, url } = await serve(place)
+  const place = new Place()
+  const { api, url } = await openApi(place)
   const { body } = await api.call('POST', '/projects/site/execute', { prompt: 'hello' })
   const ticket = await api.call('POST', '/tickets', { path: body['stream_url'] })
   const open = (): Promise<Response> => fetch(`${url}${String(ticket.body['url'])}`)
@@ -148,13 +150,11 @@ it('opens a stream with a ticket, once', async () => {
 })
 
 it('ends a clone when the client that asked for it has gone', async () => {
-  const place = makePlace()
-  const { api } = await serve(place)
+  const place = new Place()
+  const { api } = await openApi(place)
   const remote = createServer()
   const connected = new Promise((resolve) => remote.once('connection', resolve))
-  await new Promise<void>((resolve) => remote.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void remote.close())
-  const { port } = remote.address() as AddressInfo
+  const port = await listen(remote)
   const gone = new AbortController()
   const git = { url: `https://127.0.0.1:${port}/x` }
   const creation = api.call('POST', '/projects', { id: 'cloned', git }, {}, gone.signal).catch(() => 'left')
@@ -168,8 +168,8 @@ it('ends a clone when the client that asked for it has gone', async () => {
 })
 
 it('says to a client that all was seen, and that it is not known, before a stream begins', async () => {
-  const place = makePlace()
-  const { api } = await serve(place)
+  const place = new Place()
+  const { api } = await openApi(place)
   const { body } = await api.call('POST', '/projects/site/execute', { prompt: 'hello' })
   const events = await all(streamOf(api, body['stream_url']))
   const over = await api.call('GET', String(body['stream_url']), undefined, { 'last-event-id': String(events.length) })
@@ -189,18 +189,12 @@ interface Api {
   open(path: string, headers: Headers): Promise<Response>
 }
 
-/** A gateway that listens, and a client with the token that it made, or that another one has made. */
-async function serve(
+/** A gateway that listens, and a client with the token that it created, or that another one has. */
+async function openApi(
   place: Place,
   known?: string,
 ): Promise<{ api: Api; url: string; token: string; stop(): Promise<void> }> {
-  const dependencies = await startService(place)
-  const server: HttpServer = await startHttpServer(dependencies)
-  const stop = async (): Promise<void> => {
-    await server.close()
-    await dependencies.gateway.stop()
-  }
-  onTestFinished(stop)
+  const { url, stop } = await serve(place)
   const token = known ?? readFileSync(join(place.config.home, 'http-token'), 'utf8').trim()
   const send = (
     method: string,
@@ -209,7 +203,7 @@ async function serve(
     headers: Headers = {},
     signal: AbortSignal | null = null,
   ): Promise<Response> =>
-    fetch(`${server.url}${path}`, {
+    fetch(`${url}${path}`, {
       method,
       signal,
       headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }), ...headers },
@@ -223,10 +217,10 @@ async function serve(
     },
     open: (path, headers) => send('GET', path, undefined, headers),
   }
-  return { api, url: server.url, token, stop }
+  return { api, url, token, stop }
 }
 
-/** The events of a stream after an id, as they come; who leaves the loop closes it. */
+/** The events of a stream after an id, as they come; leaving the loop closes it. */
 async function* streamOf(api: Api, path: unknown, after?: number): AsyncGenerator<StreamedEvent, void> {
   const response = await api.open(String(path), after === undefined ? {} : { 'last-event-id': String(after) })
   expect(response.headers.get('content-type')).toContain('text/event-stream')

@@ -1,17 +1,17 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { App } from '../../src/service/dependencies.js'
 import { isLoopback } from '../../src/service/guards.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import { allRoutes, bearer, createStage, pathFor, type Stage } from './app-stage.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
-describe('every route, also one that does not exist,', () => {
+describe('every route, even one that does not exist,', () => {
   it('answers 421 to a foreign host', async () => {
     const { app, dependencies, tokenWith } = await createStage()
     const routes = [...allRoutes(dependencies), { method: 'GET', url: '/nowhere' }, { method: 'GET', url: '/%zz' }]
@@ -25,7 +25,7 @@ describe('every route, also one that does not exist,', () => {
     expect(answers).toEqual(routes.map(({ method, url }) => [method, url, 421, 'host_unknown']))
   })
 
-  it('answers 403 to a foreign origin, and gives none leave to read', async () => {
+  it('answers 403 to a foreign origin, and allows none to read', async () => {
     const { app, dependencies, tokenWith } = await createStage()
     const routes = [...allRoutes(dependencies), { method: 'GET', url: '/nowhere' }, { method: 'OPTIONS', url: '/docs' }]
     const headers = { ...bearer(await tokenWith('admin')), host: 'localhost', origin: 'https://evil.example' }
@@ -38,7 +38,7 @@ describe('every route, also one that does not exist,', () => {
     expect(answers).toEqual(routes.map(({ method, url }) => [method, url, 403, undefined]))
   })
 
-  it('answers 413 to a body of 20 MB, where it takes one', async () => {
+  it('answers 413 to a body of 20 MB, if it takes one', async () => {
     const { app, dependencies, tokenWith } = await createStage()
     const routes = allRoutes(dependencies).filter(({ method }) => method !== 'GET')
     const headers = { ...bearer(await tokenWith('admin')), 'content-type': 'application/json' }
@@ -91,7 +91,7 @@ describe('the host', () => {
     expect(await Promise.all(hosts.map((host) => statusFor(port, { host })))).toEqual(hosts.map(() => 421))
   })
 
-  it('is the address that a client reached, where the gateway listens on all', async () => {
+  it('is the address that a client reached, if the gateway listens on all', async () => {
     const stage = await createStage({ environment: { HTTP_HOST: '0.0.0.0' }, addRoutes })
     const port = await listen(stage)
     const hosts = [`127.0.0.1:${port}`, `0.0.0.0:${port}`]
@@ -127,7 +127,7 @@ describe('isLoopback', () => {
 })
 
 describe('the limits', () => {
-  it('count a token by itself, and who has none by address, so that nobody is locked out by strangers', async () => {
+  it('count per token, and without a token per address, so that strangers lock nobody out', async () => {
     const { app, tokenWith } = await createStage({
       limits: { requestsPerMinute: 2, strangerRequestsPerMinute: 3 },
       addRoutes,
@@ -164,7 +164,7 @@ describe('the limits', () => {
     ])
   })
 
-  it('hold for requests and for streams, each for themselves, and let in again who waits', async () => {
+  it('apply to requests and streams separately, and let clients in again who wait', async () => {
     const stage = await createStage({ limits: { openRequests: 1, openStreams: 1 }, addRoutes })
     const port = await listen(stage)
     const headers = { host: `localhost:${port}`, ...bearer(await stage.tokenWith('read')) }
@@ -228,7 +228,7 @@ describe('strangers', () => {
     ]).toEqual([200, 200, 200, 200])
   })
 
-  it('are refused where all their requests are at work, and then nobody else', async () => {
+  it('are refused if all their requests are busy, and nobody else is', async () => {
     const stage = await createStage({ limits: { openStrangers: 1 }, addRoutes })
     const port = await listen(stage)
     const host = `localhost:${port}`
@@ -261,9 +261,8 @@ describe('strangers', () => {
     expect(stage.logged.filter((line) => line.includes('http.failed'))).toEqual([])
   })
 
-  it('who guess tokens do not keep the dashboard from their address', async () => {
-    const dashboardDirectory = mkdtempSync(join(tmpdir(), 'aetheel-dashboard-'))
-    onTestFinished(() => rmSync(dashboardDirectory, { recursive: true }))
+  it('who guess tokens do not block the dashboard for their address', async () => {
+    const dashboardDirectory = temporaryDirectory()
     writeFileSync(join(dashboardDirectory, 'index.html'), 'hello')
     const { app } = await createStage({ limits: { strangerRequestsPerMinute: 1 }, dashboardDirectory })
     const statuses: number[] = []
@@ -303,7 +302,7 @@ describe('a request to two hosts', () => {
 })
 
 describe('a body', () => {
-  it('may be left out where none is needed, and must be JSON where there is one', async () => {
+  it('may be left out if none is needed, and must be JSON if there is one', async () => {
     const { app, tokenWith } = await createStage()
     const ask = async (type: string, payload: string) => {
       const headers = { ...bearer(await tokenWith('admin')), 'content-type': type }
@@ -322,7 +321,7 @@ describe('a body', () => {
   })
 })
 
-describe('what is no request', () => {
+describe('invalid requests', () => {
   it('is answered in the same shape', async () => {
     const stage = await createStage()
     const port = await listen(stage)

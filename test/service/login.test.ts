@@ -46,7 +46,7 @@ describe('a login', () => {
     ])
   })
 
-  it('is of no use to another program on this host, which is sent the cookie alone', async () => {
+  it('is of no use to another program on this host, which gets only the cookie', async () => {
     const { visit, login, tokenWith } = await open()
     const { cookie } = await login(await tokenWith('admin'))
     const secret = cookie.split('=')[1] ?? ''
@@ -84,7 +84,7 @@ describe('a login', () => {
     expect(statuses).toEqual([200, 200, 429])
   })
 
-  it('makes a cookie for TLS alone where the page came by it', async () => {
+  it('sets a cookie only for TLS if the page came by it', async () => {
     const { url, visit, tokenWith } = await open()
     const origin = url.replace('http:', 'https:')
     const response = await visit('POST', '/login', { origin }, { token: await tokenWith('read') })
@@ -147,7 +147,7 @@ describe('a cookie', () => {
     const senders = [
       { origin: url },
       { origin: url, 'sec-fetch-site': 'same-origin' },
-      // A form of a browser that hides where it stands, a program, another port of this host, and a stranger.
+      // A form of a browser that hides its origin, a program, another port of this host, and a stranger.
       { origin: 'null' },
       {},
       { origin: 'http://127.0.0.1:1' },
@@ -161,7 +161,7 @@ describe('a cookie', () => {
     expect(statuses).toEqual([200, 200, 403, 403, 403, 403, 403, 403])
   })
 
-  it('tells nothing to a page of another site or port', async () => {
+  it('reveals nothing to a page of another site or port', async () => {
     const { visit, login, tokenWith } = await open()
     const kept = await login(await tokenWith('admin'))
     const sites = ['same-origin', 'none', 'same-site', 'cross-site']

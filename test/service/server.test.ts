@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startHttpServer } from '../../src/service/server.js'
 import { createStage } from './app-stage.js'
+import { listen } from '../kit/loopback.js'
 
 describe('startHttpServer', () => {
-  it('makes the first token in a file for its owner alone, and lets it in', async () => {
+  it('creates the first token in a private file, and accepts it', async () => {
     const { dependencies, home } = await createStage()
     const { url, newTokenFile, close } = await startHttpServer(dependencies)
     onTestFinished(close)
@@ -48,7 +49,7 @@ describe('startHttpServer', () => {
     ])
   })
 
-  it('writes the token where it belongs, not where a link leads', async () => {
+  it('writes the token in place, not where a link leads', async () => {
     const { dependencies, home } = await createStage()
     const elsewhere = join(home, 'elsewhere')
     writeFileSync(elsewhere, 'untouched')
@@ -60,7 +61,7 @@ describe('startHttpServer', () => {
     ])
   })
 
-  it('refuses to be open to other machines without a token, and makes none', async () => {
+  it('refuses to be open to other machines without a token, and creates none', async () => {
     const { dependencies, store } = await createStage({ environment: { HTTP_HOST: '0.0.0.0' } })
     await expect(startHttpServer(dependencies)).rejects.toMatchObject({
       code: 'http_unavailable',
@@ -79,13 +80,7 @@ describe('startHttpServer', () => {
   })
 
   it('says which port is taken, and what to do', async () => {
-    const taken = createServer()
-    await new Promise<void>((resolve) => {
-      taken.listen(0, '127.0.0.1', resolve)
-    })
-    onTestFinished(() => void taken.close())
-    const address = taken.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const port = await listen(createServer())
     const { dependencies } = await createStage({ environment: { HTTP_PORT: String(port) } })
     await expect(startHttpServer(dependencies)).rejects.toMatchObject({
       code: 'http_unavailable',
@@ -95,7 +90,7 @@ describe('startHttpServer', () => {
 })
 
 describe('the end of the server', () => {
-  it('ends event streams whole, also one that is being written to', async () => {
+  it('ends event streams completely, even one that is being written to', async () => {
     const { app, tokenWith } = await createStage({
       addRoutes: (added) => {
         added.get('/stream', { config: { scope: 'read', isStream: true } }, async (_request, reply) => {

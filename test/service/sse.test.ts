@@ -1,8 +1,6 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { type ClientRequest, createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -11,9 +9,10 @@ import { messageOf } from '../../src/errors.js'
 import { type EventStreamOptions, formatFrame, readLastEventId, sendEventStream } from '../../src/service/sse.js'
 import type { NumberedEvent } from '../../src/streams/numbered-event.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
 import { createQueueWriter } from '../streams/queue-writer.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 /** A response may have in hand: one batch of its stream, and what its socket is just writing. */
 const MAX_HELD_BYTES = 200_000
@@ -31,8 +30,7 @@ async function serve(
   follow: (after: number, signal: AbortSignal) => AsyncIterable<NumberedEvent[]>,
   options?: EventStreamOptions,
 ): Promise<TestServer> {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-sse-'))
-  const socketPath = join(directory, 'http')
+  const socketPath = join(temporaryDirectory(), 'http')
   const responses: ServerResponse[] = []
   const ended: Array<Promise<string>> = []
   const server = createServer((request, response) => {
@@ -46,7 +44,6 @@ async function serve(
     server.closeAllConnections()
     server.close()
     await Promise.all(ended)
-    rmSync(directory, { recursive: true })
   })
   return {
     socketPath,
@@ -83,7 +80,7 @@ async function* silent(signal: AbortSignal): AsyncGenerator<NumberedEvent[]> {
 }
 
 describe('a stream of events', () => {
-  it('is told to nobody in between to keep, and carries the number of each event', async () => {
+  it('is not cached by proxies, and carries the number of each event', async () => {
     const server = await serve(async function* (after) {
       yield [output(after + 1, 'one\ntwo'), output(after + 2, 'three')]
       const timestamp = 0

@@ -20,7 +20,7 @@ describe('POST /tickets', () => {
     ])
   })
 
-  it('refuses what is no path', async () => {
+  it('refuses an invalid path', async () => {
     const stage = await createStage({ addRoutes })
     const token = await stage.tokenWith('read')
     const paths = ['events', 'https://evil.example/', `${PATH}?ticket=x`, `${PATH}\r\n`, '']
@@ -50,7 +50,7 @@ describe('a ticket', () => {
     expect([other.statusCode, own.statusCode]).toEqual([401, 401])
   })
 
-  it('opens nothing but event streams', async () => {
+  it('opens only event streams', async () => {
     const stage = await createStage({ addRoutes })
     const token = await stage.tokenWith('admin')
     const { ticket } = (await askTicket(stage, PATH, token)).json()

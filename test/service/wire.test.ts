@@ -35,7 +35,7 @@ describe('toWire', () => {
     })
   })
 
-  it('writes null for what is not known, and leaves out what cannot be null', () => {
+  it('writes null for unknown values, and leaves out what cannot be null', () => {
     expect(toWire(schema, { runId: 'r', podProblem: undefined, startedAt: 0, metadata: {} })).toStrictEqual({
       run_id: 'r',
       session_id: null,

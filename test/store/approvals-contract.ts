@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { NewApproval } from '../../src/store/approvals.js'
 import type { Store } from '../../src/store/store.js'
-import type { TestEngine } from '../engines.js'
+import type { TestEngine } from '../kit/engines.js'
 import { CHANNEL, createStage } from './stage.js'
 
 const NOW = 1_000

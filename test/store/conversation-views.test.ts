@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { ConversationFilter, ConversationView } from '../../src/store/conversation-views.js'
 import type { Store } from '../../src/store/store.js'
 import { canSee, EVERYTHING, type Visibility } from '../../src/store/visibility.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createStage, newMessage } from './stage.js'
 
 const SHOP = { id: 'shop', instance: 'i-1' }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { RunState } from '../../src/store/schema.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createStage, newMessage } from './stage.js'
 
 const DAY_MS = 86_400_000

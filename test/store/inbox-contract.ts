@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { MESSAGE_KINDS } from '../../src/channels/types.js'
-import type { TestEngine } from '../engines.js'
+import type { TestEngine } from '../kit/engines.js'
 import { CHANNEL, createStage, LEASE_MS, newMessage, TEXTS } from './stage.js'
 
 // The names count up but do not sort that way: one < three < two.

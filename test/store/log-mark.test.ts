@@ -16,7 +16,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLog } from '../../src/log.js'
 import { openSqlite } from '../../src/store/sqlite.js'
 import { openStore, openStoreReadOnly, type Store, storeOn } from '../../src/store/store.js'
-import { putDatabase } from '../put-database.js'
+import { putDatabase } from '../kit/put-database.js'
 
 const log = createLog({ level: 'silent' })
 const FRAME_BYTES = 24 + 4_096

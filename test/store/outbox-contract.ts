@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { TestEngine } from '../engines.js'
+import type { TestEngine } from '../kit/engines.js'
 import { CHANNEL, createStage, LEASE_MS, type Stage, TEXTS } from './stage.js'
 
 export function describeOutboxContract(engine: TestEngine): void {

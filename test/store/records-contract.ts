@@ -6,7 +6,7 @@ import type { Conversation } from '../../src/store/conversations.js'
 import type { RecordedEvent } from '../../src/store/events.js'
 import type { NewRun } from '../../src/store/runs.js'
 import type { Store } from '../../src/store/store.js'
-import type { TestEngine } from '../engines.js'
+import type { TestEngine } from '../kit/engines.js'
 import { CHANNEL, createStage, LEASE_MS, newMessage } from './stage.js'
 
 const USAGE = {

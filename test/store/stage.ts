@@ -2,7 +2,7 @@ import type { NewMessage } from '../../src/store/inbox.js'
 import type { Claim } from '../../src/store/jobs.js'
 import type { NewDelivery } from '../../src/store/outbox.js'
 import type { Store, Tables } from '../../src/store/store.js'
-import type { TestEngine } from '../engines.js'
+import type { TestEngine } from '../kit/engines.js'
 
 export const CHANNEL = 'chat'
 export const LEASE_MS = 1_000

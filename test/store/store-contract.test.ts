@@ -1,4 +1,4 @@
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { describeStoreContract } from './store-contract.js'
 
 describeEngines('the store', describeStoreContract)

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { TokenRecord } from '../../src/store/tokens.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 
 const FIRST: TokenRecord = { id: 'one', name: 'First', scope: 'admin', createdAt: 1000 }
 const SECOND: TokenRecord = {

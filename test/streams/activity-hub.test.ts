@@ -5,16 +5,16 @@ import { type Activity, ActivityHub } from '../../src/streams/activity-hub.js'
 import { Funnel } from '../../src/streams/funnel.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
 import type { Store } from '../../src/store/store.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createQueueWriter } from './queue-writer.js'
+import { until } from '../kit/waiting.js'
 
 const RESULT = { isError: false, durationMs: 1 } as AgentResult
-const DEADLINE_MS = 30_000
-/** Later than what the queue writes. */
+/** Later than the queue's own times. */
 const NOW = 2_000
 
 describeEngines('whoever watches', (engine) => {
-  it('is told of the whole of what other gateways do, by looking alone', async () => {
+  it('learns everything that other gateways do, only by polling', async () => {
     const store = await engine.createStore()
     const writer = await createQueueWriter(store)
     const { told } = watch(store)
@@ -31,7 +31,7 @@ describeEngines('whoever watches', (engine) => {
     expect(numbersOf(told)).toEqual([1, 2, 3, 4])
   })
 
-  it('is told where the events of a run go on, and of no event twice', async () => {
+  it('learns where the events of a run continue, and gets no event twice', async () => {
     const store = await engine.createStore()
     const writer = await createQueueWriter(store)
     await writer.claim()
@@ -63,7 +63,7 @@ describeEngines('whoever watches', (engine) => {
     const hub = new ActivityHub(store, new StreamHub(store, Date.now, 5), () => NOW, 5)
     const numbers: number[] = []
     for await (const next of hub.watch({ positions: new Map(), canSee: () => true }, ending.signal)) {
-      // More than is kept for those who follow.
+      // More than is kept for followers.
       if (next.type === 'snapshot')
         await writer.record(
           'run-1',
@@ -89,7 +89,7 @@ describeEngines('whoever watches', (engine) => {
     expect(told).toEqual(['snapshot'])
   })
 
-  it('is told no more than it may see', async () => {
+  it('gets no more than it may see', async () => {
     const store = await engine.createStore()
     const writer = await createQueueWriter(store)
     const { told } = watch(store, new Map(), false)
@@ -102,7 +102,7 @@ describeEngines('whoever watches', (engine) => {
     expect(told).toEqual([{ type: 'snapshot', conversations: [], positions: new Map() }])
   })
 
-  it('is let go when it must not see any more what it was told of, and hears nothing of it after that', async () => {
+  it('is ended when it may no longer see what it follows, and gets nothing more of it', async () => {
     const store = await engine.createStore()
     const writer = await createQueueWriter(store)
     await writer.claim()
@@ -124,7 +124,7 @@ describeEngines('whoever watches', (engine) => {
     expect([told, first]).toEqual([['snapshot'], { type: 'snapshot', conversations: [], positions: new Map() }])
   })
 
-  it('goes on when the store was away, without a gap', async () => {
+  it('continues without a gap when the store was unavailable', async () => {
     const store = await engine.createStore()
     const writer = await createQueueWriter(store)
     await writer.claim()
@@ -214,11 +214,4 @@ function numbersOf(told: Activity[]): number[] {
 
 function positionsOf([first]: Activity[]): Array<[string, number]> {
   return first?.type === 'snapshot' ? [...first.positions] : []
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + DEADLINE_MS; !isSo();) {
-    if (Date.now() > deadline) throw new Error('It did not come to that')
-    await sleep(5)
-  }
 }

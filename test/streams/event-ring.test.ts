@@ -10,12 +10,12 @@ function events(first: number, count: number, content = ''): NumberedEvent[] {
 }
 
 describe('a ring of events', () => {
-  it('has nothing after its head, and knows what it never had', () => {
+  it('has nothing after its head, and knows what it no longer has', () => {
     const ring = new EventRing(5)
     expect([ring.after(4), ring.after(5), ring.after(6)]).toEqual([undefined, [], []])
   })
 
-  it('gives what comes after a number', () => {
+  it('returns what comes after a number', () => {
     const ring = new EventRing(5)
     ring.append(events(6, 3))
     expect([ring.after(5), ring.after(7), ring.after(8)]).toEqual([events(6, 3), events(8, 1), []])

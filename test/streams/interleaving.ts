@@ -14,7 +14,7 @@ export type Ending = 'answered' | 'failed' | 'cancelled' | 'retry' | 'handed-bac
 export interface Writer {
   store: EventStore
   messageId: string
-  /** Takes it, also from somebody who has not finished. */
+  /** Claims it, even from somebody who has not finished. */
   claim(): Promise<void>
   begin(runId: string): Promise<void>
   record(runId: string, events: RecordedEvent[]): Promise<boolean>
@@ -52,7 +52,7 @@ export function createRandom(seed: number): Random {
   return { below, isOnceIn: (count) => below(count) === 0 }
 }
 
-/** Lets a few others go first; seldom, also what waits for timers and sockets. */
+/** Yields to a few others; rarely, to timers and sockets too. */
 export function createPause(random: Random): () => Promise<void> {
   return async () => {
     for (let turns = random.below(4); turns > 0; turns -= 1) await Promise.resolve()
@@ -78,7 +78,7 @@ export async function interleave(writer: Writer, random: Random): Promise<Seen> 
     const seen: NumberedEvent[] = []
     for (;;) {
       const { hub, stop } = pick()
-      // Who has seen an end comes back as long as it may be taken up again.
+      // A follower that has seen an end comes back while a retry is possible.
       const hasEnd = seen.at(-1)?.event.type === 'final'
       if (hasEnd && work.isOver && (await hub.isOver(writer.messageId, seen.length))) return seen
       const leave = new AbortController()
@@ -122,7 +122,7 @@ class Work {
     private readonly restart: () => void,
   ) {}
 
-  /** Returns what the stream is, put together from the runs as they are in the end. */
+  /** Returns the whole stream, assembled from the final state of the runs. */
   async run(): Promise<string[]> {
     const { writer, random, pause } = this
     const zombies: Array<Promise<void>> = []
@@ -142,7 +142,7 @@ class Work {
       const fate = random.below(isLast ? 3 : 8)
       const ending = (['answered', 'failed', 'cancelled', 'retry', 'retry', 'handed-back'] as const)[fate]
       if (ending === undefined) {
-        // It is taken by somebody else, and goes on for a while without knowing.
+        // Somebody else claims it, and it continues for a while without noticing.
         zombies.push(this.#record(run, random.below(3)).then(() => this.#record(run, random.below(3))))
         continue
       }
@@ -216,7 +216,7 @@ class Work {
   }
 }
 
-/** As who comes now would see it: what was the end once, with the end of its run, is a notice. */
+/** As a new follower would see it: an earlier end, with the end of its run, is a notice. */
 function withOneEnd(events: NumberedEvent[]): string[] {
   return events.map(({ number, event }, index) => {
     const isLast = index === events.length - 1

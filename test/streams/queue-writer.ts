@@ -2,18 +2,17 @@
 
 import { randomUUID } from 'node:crypto'
 import type { AgentResult } from '../../src/backends/types.js'
-import { Queue } from '../../src/turns/queue.js'
 import type { Settlement, Work } from '../../src/turns/types.js'
 import type { Store } from '../../src/store/store.js'
 import type { Ending, Writer } from './interleaving.js'
+import { queueOn } from '../kit/queue.js'
 
 const LEASE_MS = 1_000
 
 export async function createQueueWriter(store: Store): Promise<Writer> {
   let now = 1_000
-  const limits = { maxQueueDepth: 10, leaseMs: LEASE_MS, replyExpiryMs: 1_000_000 }
-  const queue = new Queue(store, { ...limits, gatewayId: 'one', now: () => now, newId: randomUUID })
-  // A channel of its own, so that only this one claims it.
+  const queue = queueOn(store, { leaseMs: LEASE_MS, now: () => now })
+  // Its own channel, so that only this one claims it.
   const channel = `http ${randomUUID()}`
   const incoming = { channel, address: 'a', platformId: randomUUID(), author: 'ann', text: 'Hello' }
   const { messageId } = await queue.accept(incoming)

@@ -1,7 +1,7 @@
 // Clients of a stream that come, leave and come back at random; STREAM_INTERLEAVINGS says how often.
 
 import { describe, expect, it } from 'vitest'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
 import { createPause, createRandom, interleave, type Writer } from './interleaving.js'
 import { createMemoryWriter } from './memory-store.js'
 import { createQueueWriter } from './queue-writer.js'

@@ -4,7 +4,7 @@ import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
 import type { NumberedEvent } from '../../src/streams/numbered-event.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
 import type { EventStore } from '../../src/streams/stream-reader.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
 import type { Ending, Writer } from './interleaving.js'
 import { createQueueWriter } from './queue-writer.js'
 
@@ -78,7 +78,7 @@ function numbersFrom(first: number, last: number): number[] {
 }
 
 describe('following a message', () => {
-  it('shows what is pushed at once', async () => {
+  it('shows pushed events at once', async () => {
     const stage = await setup()
     await stage.begin()
     const stream = stage.follow()
@@ -90,7 +90,7 @@ describe('following a message', () => {
     expect(await first).toEqual({ done: false, value: [{ number: 1, event }] })
   })
 
-  it('does not miss what is pushed between its reading and its waiting', async () => {
+  it('does not miss events pushed between its reading and its waiting', async () => {
     const { writer } = await setup()
     let afterRead = async (): Promise<void> => {}
     const { inbox, runs, events } = writer.store
@@ -110,7 +110,7 @@ describe('following a message', () => {
     expect(value?.map(({ number }) => number)).toEqual([1])
   })
 
-  it('gives a long stream whole, in batches of a bounded size', async () => {
+  it('delivers all of a long stream, in bounded batches', async () => {
     const stage = await setup()
     await stage.begin()
     await stage.record(outputs(3_000))
@@ -123,7 +123,7 @@ describe('following a message', () => {
     }).toEqual({ numbers: numbersFrom(1, 3_032), isBounded: true })
   })
 
-  it('reads each event from the store once for all who come side by side, however large', async () => {
+  it('reads each event from the store once for all simultaneous followers, however large', async () => {
     const { writer } = await setup()
     const { inbox, runs, events } = writer.store
     const read: number[] = []
@@ -142,7 +142,7 @@ describe('following a message', () => {
     expect([followed.map((events) => events.length), read]).toEqual([[14, 14, 14], numbersFrom(1, 13)])
   })
 
-  it('lets a follower that took nothing for long go on where it was, and others not wait for it', async () => {
+  it('lets a follower that was idle for long continue where it was, and others not wait for it', async () => {
     const stage = await setup()
     await stage.begin()
     const [slow, fast] = [stage.follow(), stage.all()]
@@ -183,7 +183,7 @@ describe('following a message', () => {
     expect((await followed).map(({ event }) => event.type)).toEqual(['output', 'output', 'final'])
   })
 
-  it('goes on when the store answers again', async () => {
+  it('continues when the store answers again', async () => {
     const { writer } = await setup()
     let isAway = false
     const { inbox, runs, events } = writer.store
@@ -227,7 +227,7 @@ describe('following a message', () => {
 })
 
 describe('the numbers of a message', () => {
-  it('go on from run to run, and the end of an earlier one is a notice', async () => {
+  it('continue from run to run, and the end of an earlier one is a notice', async () => {
     const stage = await setup()
     const failure = { reason: 'rate_limit' as const, message: 'Too many requests', report: '' }
     await stage.begin('first')
@@ -245,7 +245,7 @@ describe('the numbers of a message', () => {
     ])
   })
 
-  it('leave out what a gateway wrote after another one had taken over', async () => {
+  it('leave out what a gateway wrote after another had taken over', async () => {
     const stage = await setup()
     await stage.begin('first')
     await stage.record(outputs(2, 'first'), 'first')
@@ -257,7 +257,7 @@ describe('the numbers of a message', () => {
     expect(events).toEqual(['first 0', 'first 1', 'second 0', 'complete', 'final'])
   })
 
-  it('go on after the end of a message that is taken up again, and that end is a notice', async () => {
+  it('continue after the end of a message that is retried, and that end is a notice', async () => {
     const stage = await setup()
     const failure = { reason: 'exit' as const, message: 'It broke', report: '' }
     await stage.begin('first')
@@ -276,7 +276,7 @@ describe('the numbers of a message', () => {
     ])
   })
 
-  it('go on after each end of a message that nobody could work on, however often it is taken up again', async () => {
+  it('continue after each end of a message that nobody could work on, however often it is retried', async () => {
     const stage = await setup()
     const kinds: string[][] = []
     for (const after of [0, 1, 2]) {
@@ -309,7 +309,7 @@ describe('the numbers of a message', () => {
     expect(numbers).toEqual([[1], [2, 3]])
   })
 
-  it('are one alone of a message that nobody worked on', async () => {
+  it('are a single one if nobody worked on a message', async () => {
     const stage = await setup()
     await stage.writer.drop()
     const error = 'It was taken out of the queue before it was done.'
@@ -335,7 +335,7 @@ describe('a number that is not of any event', () => {
     expect(await Promise.all([stage.all(2), stage.all(99)])).toEqual([[], []])
   })
 
-  it('gives what comes after it later', async () => {
+  it('delivers what comes after it later', async () => {
     const stage = await setup()
     await stage.begin()
     const followed = stage.all(3)
@@ -345,7 +345,7 @@ describe('a number that is not of any event', () => {
     expect((await followed).map(({ number }) => number)).toEqual([4, 5, 6, 7])
   })
 
-  it('is told from one after which something comes', async () => {
+  it('is distinguished from one after which something comes', async () => {
     const stage = await setup()
     const isOver = (after: number): Promise<boolean> => stage.hub.isOver(stage.writer.messageId, after)
     await stage.begin()

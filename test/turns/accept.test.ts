@@ -1,38 +1,29 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { randomUUID } from 'node:crypto'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { channelHost } from '../../src/turns/accept.js'
 import type { Acceptance, ChannelMessage, IncomingFile } from '../../src/channels/types.js'
 import type { ConversationCommands } from '../../src/conversation/conversation-commands.js'
-import { Queue } from '../../src/turns/queue.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { queueOn } from '../kit/queue.js'
 
 const NOW = 1_800_000_000_000
 
 async function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-host-')))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   const workingDir = join(directory, 'work')
   const site = join(directory, 'site')
   for (const path of [workingDir, site, join(directory, 'out'), join(directory, 'data')]) mkdirSync(path)
   const store = await openTestStore({ file: ':memory:' })
   await store.projects.put({ id: 'site', directory: site }, 'file', 1)
   const now = (): number => NOW
-  const queue = new Queue(store, {
-    gatewayId: 'one',
-    maxQueueDepth: 10,
-    leaseMs: 1_000,
-    replyExpiryMs: 50_000,
-    now,
-    newId: randomUUID,
-  })
+  const queue = queueOn(store, { maxQueueDepth: 10, replyExpiryMs: 50_000, now })
   const fired: unknown[] = []
   const taken: Acceptance[] = []
   const asked: unknown[] = []
   const woken = { times: 0 }
-  /** Answers with what it was asked. */
+  /** Records its arguments. */
   const answer = async (...given: unknown[]): Promise<string> => {
     asked.push(given)
     return 'Done.'
@@ -83,7 +74,7 @@ function message(platformId: string, more: Partial<ChannelMessage> = {}): Channe
 }
 
 describe('a message', () => {
-  it('is taken in, and told to the hooks', async () => {
+  it('is accepted, and reported to the hooks', async () => {
     const { host, fired, taken, textOf } = await setup()
     const acceptance = await host.onMessage(message('1'))
     const { messageId, conversationId } = acceptance
@@ -95,7 +86,7 @@ describe('a message', () => {
     ])
   })
 
-  it('that comes again is told to no hook', async () => {
+  it('that comes again is reported to no hook', async () => {
     const { host, fired } = await setup()
     const { messageId, conversationId } = await host.onMessage(message('1'))
     expect([await host.onMessage(message('1')), fired.length]).toEqual([
@@ -126,7 +117,7 @@ describe('a message', () => {
 })
 
 describe('files of a message', () => {
-  it('are saved where the agent works, and named to it', async () => {
+  it('are saved where the agent works, and their paths passed to it', async () => {
     const { host, workingDir, textOf } = await setup()
     const files = [file('a.txt', 'Hello'), file('b.txt', 'World!')]
     const acceptance = await host.onMessage(message('1', { files }))
@@ -174,7 +165,7 @@ describe('files of a message', () => {
     expect([site, workingDir].map((path) => existsSync(join(path, '.aetheel/inbox/1/a.txt')))).toEqual([true, false])
   })
 
-  it('are saved in the project that was chosen for what the conversation is part of', async () => {
+  it("are saved in the project chosen for the conversation's parent", async () => {
     const { host, store, site } = await setup()
     const { conversationId } = await host.onMessage(message('1', { address: 'room' }))
     await store.conversations.configure(conversationId, { projectId: 'site' })
@@ -183,7 +174,7 @@ describe('files of a message', () => {
     expect(existsSync(join(site, '.aetheel/inbox/2/a.txt'))).toBe(true)
   })
 
-  it('cannot be put into a pod: the person is told, and the text goes on', async () => {
+  it('cannot be put into a pod: the person is told, and the text is accepted', async () => {
     const { host, store, textOf, directory } = await setup()
     const pod = { namespace: 'agents', name: 'web-0' }
     const there = join(directory, 'in-the-pod')
@@ -214,7 +205,7 @@ describe('files of a message', () => {
     ])
   })
 
-  it('that cannot be taken do not cost the message, and the person is told', async () => {
+  it('that cannot be saved do not lose the message, and the person is told', async () => {
     const { host, textOf } = await setup()
     const large = file('large.txt', '', { bytes: 2 * 1024 * 1024 })
     const acceptance = await host.onMessage(message('1', { files: [large, file('a.txt', 'Hello')] }))
@@ -314,7 +305,7 @@ describe('a message that is taken back', () => {
     ])
   })
 
-  it('goes on when an agent has begun with it', async () => {
+  it('continues if an agent has begun with it', async () => {
     const { host, store, queue } = await setup()
     const { messageId } = await host.onMessage(message('1'))
     await queue.claim(['chat'])
@@ -325,7 +316,7 @@ describe('a message that is taken back', () => {
     ])
   })
 
-  it('stays a dead letter when it has failed', async () => {
+  it('stays a dead letter if it has failed', async () => {
     const { host, store, queue } = await setup()
     const { messageId } = await host.onMessage(message('1'))
     const work = await queue.claim(['chat'])
@@ -357,7 +348,7 @@ it('commands and buttons are answered, and may have made work', async () => {
   ])
 })
 
-it('what a channel keeps is its own', async () => {
+it("a channel's values are its own", async () => {
   const { host, store } = await setup()
   await host.remember('cursor', '1')
   await store.channelValues.set('mail', 'cursor', '2')
@@ -369,7 +360,7 @@ it('what a channel keeps is its own', async () => {
   ])
 })
 
-it('a channel is told of its own conversations', async () => {
+it('a channel sees only its own conversations', async () => {
   const { host, queue } = await setup()
   await host.onMessage(message('1'))
   await queue.accept({ ...message('1', { address: 'b' }), channel: 'mail' })

@@ -1,9 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Channel, OutgoingReply } from '../../src/channels/types.js'
-import { Queue } from '../../src/turns/queue.js'
 import { Sender, type SenderOptions } from '../../src/turns/deliver.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
+import { SILENT_LOG } from '../kit/log.js'
+import { queueOn } from '../kit/queue.js'
 
 const EXPIRY_MS = 900_000
 const START = 1_000_000
@@ -14,7 +15,7 @@ interface Attempt {
   at: number
 }
 
-/** `send` is what the platform does with a reply; it takes every one unless told otherwise. */
+/** `send` is what the platform does with a reply; by default it accepts every one. */
 async function setup(send: Channel['send'] = async () => {}, options: Partial<SenderOptions> = {}) {
   const store = await openTestStore({ file: ':memory:' })
   const clock = { now: START }
@@ -22,7 +23,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
   const sent: OutgoingReply[] = []
   const told: Array<[string, string, string | undefined]> = []
   const steps: string[] = []
-  /** How often a reply was put off, and is on record as such. */
+  /** How often a reply was postponed, and recorded so. */
   const put = { off: 0 }
   let looks = 0
   const channel: Channel = {
@@ -54,7 +55,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
     onUndelivered: ({ id, problem }) => told.push(['undelivered', id, problem]),
     onStep: (step) => steps.push(step),
     scrub: (text) => text.replaceAll('sk-0123456789', '[secret]'),
-    log: { debug() {}, info() {}, warn() {}, error() {} },
+    log: SILENT_LOG,
     now: () => clock.now,
     ...options,
   })
@@ -94,7 +95,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
 const fail = async () => Promise.reject(new Error('The platform is down'))
 
 describe('a reply', () => {
-  it('goes to its channel whole, under its key, and is delivered', async () => {
+  it('goes to its channel completely, under its key, and is delivered', async () => {
     const { add, look, sent, told, steps, stateOf } = await setup()
     await add('r1')
     await look()
@@ -135,7 +136,7 @@ describe('a reply', () => {
     expect(attempts).toEqual(times.map((at) => ({ text: 'text of r1', key: 'r1', at })))
   })
 
-  it('tells when it was made, which attempt it is, and what the platform calls the message it answers', async () => {
+  it("says when it was created, which attempt it is, and the platform's id of the message it answers", async () => {
     const seen: Partial<OutgoingReply>[] = []
     const { store, clock, add, look, putOff } = await setup(async (reply) => {
       const { idempotencyKey, messageId, platformId, createdAt, attempt } = reply
@@ -212,8 +213,7 @@ describe('a reply', () => {
       seen.push([idempotencyKey, attempt])
       if (attempt === 1) throw new Error('The platform is down')
     })
-    const limits = { maxQueueDepth: 1, leaseMs: 30_000, replyExpiryMs: EXPIRY_MS }
-    const queue = new Queue(store, { ...limits, gatewayId: 'g1', now: () => clock.now, newId: () => 'none' })
+    const queue = queueOn(store, { replyExpiryMs: EXPIRY_MS, now: () => clock.now })
     await add('r1', 'a', { expiresAt: START + 500 })
     await look()
     await expect.poll(() => told).toEqual([['undelivered', 'r1', 'The platform is down']])
@@ -253,7 +253,7 @@ describe('a reply', () => {
     await expect.poll(() => sent.map(({ idempotencyKey }) => idempotencyKey)).toEqual(['b1', 'a1', 'a2'])
   })
 
-  it('comes right after the one it waited for, also when that was taken long before it was sent', async () => {
+  it('comes right after the one it waited for, even if that was claimed long before it was sent', async () => {
     const { store, sender, add, look, sent } = await setup(async () => {}, { pollMs: 1_000_000 })
     await add('a1')
     const first = await sender.claim(store)
@@ -273,7 +273,7 @@ describe('a reply', () => {
     await expect.poll(() => sent.map(({ idempotencyKey }) => idempotencyKey)).toEqual(['a2'])
   })
 
-  it('that a channel never takes is given up for this time, and the channel is told to stop', async () => {
+  it('that a channel never accepts is given up for now, and the channel is told to stop', async () => {
     const signals: AbortSignal[] = []
     const hang: Channel['send'] = (_reply, signal) => {
       signals.push(signal)
@@ -331,7 +331,7 @@ describe('stopping', () => {
     expect([count, sent.length]).toEqual([25, 25])
   })
 
-  it('waits for what is under way', async () => {
+  it('waits for replies in flight', async () => {
     let take = (): void => {}
     const taken = new Promise<void>((resolve) => {
       take = resolve

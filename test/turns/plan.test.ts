@@ -4,7 +4,7 @@ import { createScrubber } from '../../src/credentials/scrubber.js'
 import { type PlanDependencies, planTurn } from '../../src/turns/plan.js'
 import { type BarePlan, hidingSecrets, type StageDependencies } from '../../src/turns/stages.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
-import { succeeded } from '../scripted-backend.js'
+import { succeeded } from '../kit/scripted-backend.js'
 
 const SECRET = 'sk-0123456789'
 

@@ -8,6 +8,7 @@ import { Queue } from '../../src/turns/queue.js'
 import type { Settlement, Work } from '../../src/turns/types.js'
 import type { MessageState } from '../../src/store/schema.js'
 import type { Store } from '../../src/store/store.js'
+import { queueOn } from '../kit/queue.js'
 
 export const ADDRESSES = ['a', 'b', 'c']
 export const LEASE_MS = 1_000
@@ -20,7 +21,7 @@ interface ModelMessage {
   address: string
   text: string
   state: MessageState
-  /** Who has it, also when the lease has ended and nobody else took it. */
+  /** Its holder, even if the lease has ended and nobody else claimed it. */
   holder: Hold | undefined
   /** When it may be taken. Only that of the first in a line counts. */
   dueAt: number
@@ -56,19 +57,14 @@ export class QueueModel {
   readonly #holds: Hold[][] = [[], []]
   #edits = 0
 
-  /** `channel` is of this model alone, so that others may share the database. */
+  /** `channel` belongs only to this model, so that others may share the database. */
   constructor(
     private readonly store: Store,
     private readonly channel: string,
   ) {
     this.#queues = [0, 1].map((worker) => {
       const limits = { maxQueueDepth: MAX_QUEUE_DEPTH, leaseMs: LEASE_MS, replyExpiryMs: FAR_FUTURE_MS }
-      return new Queue(store, {
-        ...limits,
-        gatewayId: this.#gatewayId(worker),
-        now: () => this.#now,
-        newId: randomUUID,
-      })
+      return queueOn(store, { ...limits, gatewayId: this.#gatewayId(worker), now: () => this.#now })
     })
   }
 
@@ -190,7 +186,7 @@ export class QueueModel {
     mustBe(await this.#queue(worker).renew(hold.work), this.#renewed(hold))
   }
 
-  /** A worker tells its agent what waits: the agent takes it or not, or nobody ever hears what became of it. */
+  /** A worker steers its agent with what waits: the agent accepts it or not, or the outcome stays unknown. */
   async steer(worker: number, pick: number, isTaken: boolean | undefined): Promise<void> {
     const hold = at(this.#holds[worker], pick)
     if (!hold) return

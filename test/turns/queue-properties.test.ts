@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { QUEUE_MODES } from '../../src/channels/types.js'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
 import { ADDRESSES, LEASE_MS, QueueModel, type SettlementKind } from './queue-model.js'
 
 /** Each query of PostgreSQL is a round trip. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Acceptance, Reply } from '../../src/channels/types.js'
@@ -6,7 +5,8 @@ import { MAX_MESSAGE_CHARACTERS } from '../../src/turns/limits.js'
 import { Queue } from '../../src/turns/queue.js'
 import type { IncomingMessage, Settlement, Work } from '../../src/turns/types.js'
 import type { Store, Tables } from '../../src/store/store.js'
-import { describeEngines, openTestStore, type TestEngine } from '../engines.js'
+import { describeEngines, openTestStore, type TestEngine } from '../kit/engines.js'
+import { queueOn } from '../kit/queue.js'
 
 const CHANNEL = 'chat'
 const LEASE_MS = 1_000
@@ -17,7 +17,7 @@ const REPLY: Reply = { text: 'Done', notes: ['A note'], isError: false }
 
 describeEngines('the queue', (engine) => {
   describe('accept', () => {
-    it('takes a message and tells its place in the conversation', async () => {
+    it('accepts a message and returns its position in the conversation', async () => {
       const { say, store } = await setup(engine)
       const acceptances = [await say('one'), await say('two'), await say('other', { address: 'b' })]
       const [first, second, other] = acceptances
@@ -55,7 +55,7 @@ describeEngines('the queue', (engine) => {
       expect(work?.conversation.backend).toBe('pi')
     })
 
-    it('keeps the kind of what came', async () => {
+    it('keeps the kind of a message', async () => {
       const { say, store } = await setup(engine)
       const { messageId } = await say('one', { kind: 'cron' })
       expect((await store.inbox.get(messageId))?.kind).toBe('cron')
@@ -90,7 +90,7 @@ describeEngines('the queue', (engine) => {
       ])
     })
 
-    it('gives messages that come at once their places one after the other', async () => {
+    it('gives simultaneous messages successive positions', async () => {
       const { say, store } = await setup(engine, { maxQueueDepth: 100 })
       const acceptances = await Promise.all(Array.from({ length: 20 }, (_, index) => say(`${index}`)))
       const positions = new Set(
@@ -136,7 +136,7 @@ describeEngines('the queue', (engine) => {
       expect((await take()).message.text === text).toBe(true)
     })
 
-    it('refuses what is more than a conversation may hold, and only there', async () => {
+    it('refuses more messages than a conversation may hold, and only there', async () => {
       const { say, store } = await setup(engine)
       for (let count = 0; count < MAX_QUEUE_DEPTH; count++) await say(`${count}`)
       const refused = await say('one more')
@@ -157,7 +157,7 @@ describeEngines('the queue', (engine) => {
       expect(await say('one more')).toEqual(expect.objectContaining({ status: 'accepted', position: 2 }))
     })
 
-    it('refuses a message once, though it is delivered again', async () => {
+    it('refuses a message once, even if it is delivered again', async () => {
       const { say, store } = await setup(engine)
       const { messageId, conversationId } = await say('one', { text: ' ' })
       expect([await say('one', { text: ' ' }), (await store.outbox.history(conversationId, 9)).length]).toEqual([
@@ -220,7 +220,7 @@ describeEngines('the queue', (engine) => {
       expect(await queue.claim([CHANNEL])).toBeUndefined()
     })
 
-    it('takes over what a dead worker had, and tells that it was cut off', async () => {
+    it('takes over what a dead worker had, and marks it as interrupted', async () => {
       const { say, take, begin, clock, other, store } = await setup(engine)
       await say('one')
       const first = await take()
@@ -260,7 +260,7 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('say', () => {
-    it('says what has a key once, whichever gateway is asked and how often', async () => {
+    it('sends a text with a key once, whichever gateway is asked and how often', async () => {
       const { queue, other, store } = await setup(engine)
       const place = { channel: CHANNEL, address: 'a' }
       const ids = await Promise.all([queue, other, queue].map((one) => one.say(place, 'Stopped', 'ann', 'command:1')))
@@ -274,7 +274,7 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('a run', () => {
-    it('goes on record with the claim', async () => {
+    it('is recorded with the claim', async () => {
       const { say, queue, store } = await setup(engine)
       await say('one')
       const run = { id: 'run-1', backend: 'pi', model: 'large' }
@@ -318,7 +318,7 @@ describeEngines('the queue', (engine) => {
       expect((await take()).claim).toMatchObject({ messageId, fence: 1, interruptions: 0 })
     })
 
-    it('keeps its session while it goes on', async () => {
+    it('keeps its session while it runs', async () => {
       const { say, take, queue, store } = await setup(engine)
       const { conversationId } = await say('one')
       const session = { conversationId, backend: 'pi', sessionId: 's', directory: '/srv' }
@@ -468,7 +468,7 @@ describeEngines('the queue', (engine) => {
       expect([told?.reply, told?.messageId, (await take()).claim.failures]).toEqual([REPLY, messageId, 0])
     })
 
-    it('handed-back: the message may be taken at once by another, who is told that it was cut off', async () => {
+    it('handed-back: another may claim the message at once, marked as interrupted', async () => {
       const { say, take, begin, queue, other, store } = await setup(engine)
       const { messageId, conversationId } = await say('one')
       const work = await take()
@@ -498,7 +498,7 @@ describeEngines('the queue', (engine) => {
       expect(replies.map(({ messageId }) => messageId)).toEqual(order)
     })
 
-    it('does not bring a session back that the person has reset meanwhile', async () => {
+    it('does not restore a session that the person has reset in the meantime', async () => {
       const { say, take, queue, clock, store } = await setup(engine)
       const { conversationId } = await say('one')
       const work = await take()
@@ -567,7 +567,7 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('renew', () => {
-    it('keeps a message from others, tells of a cancellation and of a loss', async () => {
+    it('keeps a message from others, and reports a cancellation and a loss', async () => {
       const { say, take, queue, other, clock, store } = await setup(engine)
       const { messageId } = await say('one')
       const work = await take()
@@ -611,7 +611,7 @@ describeEngines('the queue', (engine) => {
       expect([await queue.drop(messageId), await store.inbox.listFailed(9)]).toEqual(['dropped', []])
     })
 
-    it('tells that a message is finished, and which are not there', async () => {
+    it('reports finished messages, and unknown ones', async () => {
       const { say, take, queue } = await setup(engine)
       const { messageId } = await say('one')
       await queue.settle(await take(), answered())
@@ -621,7 +621,7 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('retry', () => {
-    it('takes a dead letter up again, behind what came since, and counts from the start', async () => {
+    it('retries a dead letter, behind what came since, and counts from the start', async () => {
       const { say, take, queue } = await setup(engine)
       const { messageId } = await say('one')
       const run = { id: 'none', result: RESULT }
@@ -641,7 +641,7 @@ describeEngines('the queue', (engine) => {
       ])
     })
 
-    it('lets nobody write who had the message in its first life', async () => {
+    it('rejects writes of earlier holders of the message', async () => {
       const { say, take, queue, other, clock, store } = await setup(engine)
       const { messageId, conversationId } = await say('one')
       const lost = await take()
@@ -689,7 +689,7 @@ describeEngines('the queue', (engine) => {
       ])
     })
 
-    it('refuses what has not failed, and what is not there', async () => {
+    it('refuses messages that have not failed, and unknown ones', async () => {
       const { say, take, queue, store } = await setup(engine)
       const { messageId, conversationId } = await say('one')
       const whileOpen = await queue.retry(messageId).catch((error: unknown) => error)
@@ -750,7 +750,7 @@ describeEngines('the queue', (engine) => {
       expect([outcome, (await take()).message.text]).toEqual(['changed', 'Changed'])
     })
 
-    it('comes too late for a message that an agent has begun with', async () => {
+    it('comes too late if an agent has begun with the message', async () => {
       const { say, take, queue, store } = await setup(engine)
       const { messageId } = await say('one')
       await take()
@@ -801,26 +801,26 @@ describeEngines('the queue', (engine) => {
       expect((await take()).message.text).toBe('Hello one')
     })
 
-    it('has changed what the agent gets, or is late, when somebody takes the message at the same moment', async () => {
+    it('has changed what the agent gets, or is late, if somebody claims the message at the same moment', async () => {
       const { say, queue, other } = await setup(engine)
       for (let count = 0; count < 20; count++) {
         await say(`${count}`, { address: `${count}` })
         const [outcome, early] = await Promise.all([queue.edit(CHANNEL, `${count}`, 'Changed'), other.claim([CHANNEL])])
-        // A claim leaves alone what is being changed.
+        // A claim skips what is being changed.
         const work = early ?? (await other.claim([CHANNEL]))
         expect(work?.message.text).toBe(outcome === 'changed' ? 'Changed' : `Hello ${count}`)
       }
     })
   })
 
-  it('is whole after it was closed in the middle of everything', async () => {
+  it('is consistent after it was closed in the middle of everything', async () => {
     const location = await engine.createLocation()
     const clock = { now: 1_000 }
-    const first = queueOn(await openTestStore(location), clock, 'one', MAX_QUEUE_DEPTH)
+    const first = queueOf(await openTestStore(location), clock, 'one', MAX_QUEUE_DEPTH)
     const incoming = { channel: CHANNEL, address: 'a', author: 'ann', text: 'Hello' }
     for (const platformId of ['one', 'two', 'three']) await first.accept({ ...incoming, platformId })
     const stale = await first.claim([CHANNEL])
-    const second = queueOn(await openTestStore(location), clock, 'two', MAX_QUEUE_DEPTH)
+    const second = queueOf(await openTestStore(location), clock, 'two', MAX_QUEUE_DEPTH)
     clock.now += LEASE_MS
     const order: string[] = []
     for (let work = await second.claim([CHANNEL]); work; work = await second.claim([CHANNEL])) {
@@ -850,12 +850,12 @@ interface Stage {
 async function setup(engine: TestEngine, { maxQueueDepth = MAX_QUEUE_DEPTH } = {}): Promise<Stage> {
   const store = await engine.createStore()
   const clock = { now: 1_000 }
-  const queue = queueOn(store, clock, 'one', maxQueueDepth)
+  const queue = queueOf(store, clock, 'one', maxQueueDepth)
   return {
     store,
     clock,
     queue,
-    other: queueOn(store, clock, 'two', maxQueueDepth),
+    other: queueOf(store, clock, 'two', maxQueueDepth),
     say: (platformId, message = {}) =>
       queue.accept({
         channel: CHANNEL,
@@ -877,15 +877,9 @@ async function setup(engine: TestEngine, { maxQueueDepth = MAX_QUEUE_DEPTH } = {
   }
 }
 
-function queueOn(store: Store, clock: { now: number }, gatewayId: string, maxQueueDepth: number): Queue {
-  return new Queue(store, {
-    gatewayId,
-    maxQueueDepth,
-    leaseMs: LEASE_MS,
-    replyExpiryMs: REPLY_EXPIRY_MS,
-    now: () => clock.now,
-    newId: randomUUID,
-  })
+function queueOf(store: Store, clock: { now: number }, gatewayId: string, maxQueueDepth: number): Queue {
+  const limits = { maxQueueDepth, leaseMs: LEASE_MS, replyExpiryMs: REPLY_EXPIRY_MS }
+  return queueOn(store, { ...limits, gatewayId, now: () => clock.now })
 }
 
 function answered(runId = 'none'): Settlement & { kind: 'answered' } {

@@ -5,12 +5,13 @@ import type { AgentEvent, AgentEventBody } from '../../src/backends/types.js'
 import { EventRecorder, type WriteEvents } from '../../src/turns/record.js'
 import type { RecordedEvent } from '../../src/store/events.js'
 import type { Store } from '../../src/store/store.js'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
+import { recordingLog, SILENT_LOG } from '../kit/log.js'
 
 const output = (content: string): AgentEvent => ({ type: 'output', content, stream: 'stdout', timestamp: 1 })
 const notice = (content: string): AgentEvent => ({ type: 'notice', content, timestamp: 1 })
 
-/** Keeps what is recorded, and fails as often as it is told. */
+/** Stores what is recorded, and fails as often as told. */
 class Writer {
   readonly writes: RecordedEvent[][] = []
   failures = 0
@@ -37,24 +38,23 @@ function setup() {
   const writer = new Writer()
   const shown: RecordedEvent[] = []
   const passedOn: RecordedEvent[] = []
-  const warnings: string[] = []
-  const log = { debug() {}, info() {}, warn: (message: string) => warnings.push(message), error() {} }
+  const log = recordingLog()
   const listener = {
     onShown: (events: RecordedEvent[]) => shown.push(...events),
     onRecorded: (events: RecordedEvent[]) => passedOn.push(...events),
   }
   const recorder = new EventRecorder('r1', writer.write, listener, log)
   onTestFinished(() => recorder.close())
-  return { writer, shown, passedOn, warnings, recorder }
+  return { writer, shown, passedOn, warnings: log.warned, recorder }
 }
 
-/** What waits for nothing but promises has been done by then, and no timer had its turn. */
+/** Everything that waits only for promises is done then, but no timer has fired. */
 async function allButTimers(): Promise<void> {
   for (let step = 0; step < 20; step += 1) await Promise.resolve()
 }
 
 describe('EventRecorder', () => {
-  it('writes the first event at once and what comes soon after it together, with text in one piece', async () => {
+  it('writes the first event at once and those soon after it together, with joined text', async () => {
     const { writer, passedOn, recorder } = setup()
     for (const event of [output('a'), output('b'), output('c'), notice('n'), output('d')]) recorder.push(event)
     await expect.poll(() => passedOn.length).toEqual(3)
@@ -72,7 +72,7 @@ describe('EventRecorder', () => {
     ])
   })
 
-  it('writes that the agent has begun together with what it says first', async () => {
+  it('writes the start of the agent together with its first text', async () => {
     const { writer, passedOn, recorder } = setup()
     const started: AgentEvent = { type: 'started', sessionId: 's1', timestamp: 1 }
     recorder.push(started)
@@ -125,14 +125,14 @@ describe('EventRecorder', () => {
     expect(writtenAt).toEqual([0, 15, 45, 95, 145, 195, 245, 400, 415])
   })
 
-  it('leaves alone what it was given', () => {
+  it('does not change its arguments', () => {
     const { recorder } = setup()
     const [first, second] = [output('a'), output('b')]
     for (const event of [first, first, second]) recorder.push(event)
     expect([first, second]).toEqual([output('a'), output('b')])
   })
 
-  it('writes together what comes while a write is under way, and no two at once', async () => {
+  it('writes together what comes during a write, and never two at once', async () => {
     const { writer, passedOn, recorder } = setup()
     let release = (): void => {}
     writer.isReleased = new Promise((resolve) => {
@@ -153,7 +153,7 @@ describe('EventRecorder', () => {
     ])
   })
 
-  it('lets the end be written before what came before it is safe, and passes neither on until then', async () => {
+  it('lets the end be written before earlier events are on disk, and passes neither on until then', async () => {
     const { writer, passedOn, recorder } = setup()
     let release = (): void => {}
     writer.isSafe = new Promise((resolve) => {
@@ -177,7 +177,7 @@ describe('EventRecorder', () => {
     expect([early, passedOn, writer.writes.flat()]).toEqual([[], all, all])
   })
 
-  it('does not write again what was committed, though it could not be made safe', async () => {
+  it('does not rewrite what was committed, even if it could not be flushed', async () => {
     const { writer, recorder } = setup()
     writer.isSafe = Promise.reject(new Error('The disk is broken'))
     recorder.push(notice('one'))
@@ -199,7 +199,7 @@ describe('EventRecorder', () => {
     expect(passedOn.map(({ event }) => event)).toEqual([output(text + text), output(`${text}y`)])
   })
 
-  it('does not join what has more to say than its text', async () => {
+  it('does not join events with more than text', async () => {
     const { passedOn, recorder } = setup()
     const marked: AgentEvent = { ...output('b'), metadata: { agent: 'helper' } }
     for (const event of [output('a'), marked, output('c')]) recorder.push(event)
@@ -207,7 +207,7 @@ describe('EventRecorder', () => {
     expect(passedOn.map(({ event }) => event)).toEqual([output('a'), marked, output('c')])
   })
 
-  it('has written everything when a flush settles, also after it was closed', async () => {
+  it('has written everything when a flush settles, even after it was closed', async () => {
     const { passedOn, recorder } = setup()
     recorder.push(notice('one'))
     recorder.push(notice('two'))
@@ -219,7 +219,7 @@ describe('EventRecorder', () => {
     ])
   })
 
-  it('tries again by itself, loses nothing and complains once', async () => {
+  it('retries, loses nothing and warns once', async () => {
     const { writer, passedOn, warnings, recorder } = setup()
     writer.failures = 3
     recorder.push(notice('one'))
@@ -243,7 +243,7 @@ describe('EventRecorder', () => {
     expect([early, shown, passedOn]).toEqual([[[{ seq: 1, event: output('a') }], []], all, all])
   })
 
-  it('lets somebody else write what is left with what they have to write', async () => {
+  it('lets a caller write the rest together with its own data', async () => {
     const { writer, passedOn, recorder } = setup()
     const started: AgentEvent = { type: 'started', timestamp: 1 }
     const left: RecordedEvent[][] = []
@@ -342,7 +342,7 @@ function textOf(events: AgentEventBody[]): Record<string, string> {
 }
 
 describeEngines('Events', ({ createLocation }) => {
-  it('are there once when it could not be told that they had been written', async () => {
+  it('are stored once if it was unknown that they had been written', async () => {
     const store = await openTestStore(await createLocation())
     const runId = await beginRun(store)
     let failures = 1
@@ -351,7 +351,7 @@ describeEngines('Events', ({ createLocation }) => {
       if (failures > 0) throw new Error(`The connection was lost, ${(failures -= 1)} more times`)
       return isOurs
     }
-    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const log = SILENT_LOG
     const recorder = new EventRecorder(runId, write, { onShown() {}, onRecorded() {} }, log)
     recorder.push(notice('one'))
     recorder.push(output('a'))

@@ -8,13 +8,13 @@ import { RUN_MARKER } from '../../src/processes/process-owner.js'
 import { findProcess, startTimeOf } from '../../src/processes/process-table.js'
 import { thisProcess } from '../../src/processes/reaper.js'
 import { afterEarlierAttempts, type StageDependencies } from '../../src/turns/stages.js'
-import { Queue } from '../../src/turns/queue.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
 import type { TurnListener } from '../../src/runtime/agent-runtime.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { describeEngines, type TestEngine } from '../engines.js'
-import { FakePods } from '../fake-pods.js'
-import { succeeded } from '../scripted-backend.js'
+import { describeEngines, type TestEngine } from '../kit/engines.js'
+import { FakePods } from '../kit/fake-pods.js'
+import { succeeded } from '../kit/scripted-backend.js'
+import { queueOn } from '../kit/queue.js'
 
 const NOW = 1_800_000_000_000
 const MINUTE_MS = 60_000
@@ -24,7 +24,7 @@ const POD = { namespace: 'agents', name: 'web-0' }
 const DEAD = { pid: 2 ** 22 + 1, startTime: 1 }
 
 describeEngines('housekeeping', (engine) => {
-  it('lets go of what a dead gateway worked on at once, and ends its run in a pod as soon as the cluster answers', async () => {
+  it('releases the work of a dead gateway at once, and ends its run in a pod as soon as the cluster answers', async () => {
     const { store, pods, take, claim, keep, endInPods, gateways, after } = await setup(engine)
     pods.answers = false
     const { runId, messageId } = await take('dead', { ...thisProcess(), ...DEAD })
@@ -45,7 +45,7 @@ describeEngines('housekeeping', (engine) => {
     ])
   })
 
-  it('ends what a gateway of another machine left in a pod, when that has not been heard of', async () => {
+  it('ends what a gateway of another machine left in a pod, once that has not been seen for long', async () => {
     const { store, pods, take, keep, endInPods, gateways, after } = await setup(engine)
     const { runId } = await take('far', { ...thisProcess(), host: 'elsewhere', bootId: 'other' })
     const look = async () => {
@@ -64,7 +64,7 @@ describeEngines('housekeeping', (engine) => {
     ])
   })
 
-  it('leaves alone what is in pods of a gateway that lives', async () => {
+  it('leaves the runs of a living gateway in pods alone', async () => {
     const { store, pods, take, keep, endInPods } = await setup(engine)
     const { runId } = await take('living', thisProcess())
     await keep()
@@ -72,7 +72,7 @@ describeEngines('housekeeping', (engine) => {
     expect([await onRecord(store, 'living'), pods.ended]).toEqual([[runId], []])
   })
 
-  it('ends what a turn of a gateway that lives has left in a pod, as soon as the cluster answers', async () => {
+  it('ends what a turn of a living gateway left in a pod, as soon as the cluster answers', async () => {
     const { store, pods, take, endInPods } = await setup(engine)
     const { runId } = await take('living', thisProcess())
     await store.runs.end(runId, 'failed', undefined, NOW)
@@ -80,7 +80,7 @@ describeEngines('housekeeping', (engine) => {
     expect([await onRecord(store, 'living'), pods.ended]).toEqual([[], [[POD, runId]]])
   })
 
-  it('a gateway that stops leaves on record what it could not end in a pod', async () => {
+  it('a gateway that stops keeps on record what it could not end in a pod', async () => {
     const { store, take, gateways } = await setup(engine)
     const { runId } = await take('stopping', thisProcess())
     await store.ledger.add({ ...thisProcess(), runId: 'local', ownerId: 'stopping' })
@@ -101,7 +101,7 @@ describeEngines('housekeeping', (engine) => {
     expect([await gateways(), logged.includes('pod.runs-left')]).toEqual([['self'], true])
   })
 
-  it('a message is begun anew when nothing of an earlier attempt is left in a pod', async () => {
+  it('a message is retried once nothing of an earlier attempt is left in a pod', async () => {
     const { store, pods, take, earlier } = await setup(engine)
     const { runId, messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     const steps: string[] = []
@@ -120,7 +120,7 @@ describeEngines('housekeeping', (engine) => {
     expect([steps, await onRecord(store, 'dead')]).toEqual([['admitted', `ended ${runId}`, 'begun'], []])
   })
 
-  it('a message is not begun anew while nobody can tell that an earlier attempt has ended in its pod', async () => {
+  it('a message is not retried while it is unknown whether an earlier attempt has ended in its pod', async () => {
     const { store, pods, take, earlier } = await setup(engine)
     const { runId, messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     pods.answers = false
@@ -166,7 +166,7 @@ describeEngines('housekeeping', (engine) => {
     expect([steps, outcome.result.failure?.reason]).toEqual([[], 'cancelled'])
   })
 
-  it('gives up what a gateway that lives has left in a pod, a day after its end', async () => {
+  it('gives up what a living gateway left in a pod, a day after its end', async () => {
     const { store, pods, take, endInPods, after, logged } = await setup(engine)
     const { runId } = await take('living', thisProcess())
     await store.runs.end(runId, 'failed', undefined, NOW)
@@ -225,7 +225,7 @@ describeEngines('housekeeping', (engine) => {
     expect([alive, await onRecord(store, 'stopped')]).toEqual([[false, true], [other.runId]])
   })
 
-  it('a message whose earlier attempts were elsewhere is begun without a look at any cluster', async () => {
+  it('a message whose earlier attempts were elsewhere begins without asking any cluster', async () => {
     const { pods, take, earlier } = await setup(engine)
     await take('dead', { ...thisProcess(), ...DEAD })
     const steps: string[] = []
@@ -234,12 +234,12 @@ describeEngines('housekeeping', (engine) => {
   })
 })
 
-/** Of a message that is taken up again. */
+/** Of a message that is retried. */
 function workOf(messageId: string): Work {
   return { claim: { fence: 2 }, message: { id: messageId }, conversation: { id: 'some' }, cutOff: [] } as never
 }
 
-/** Of such a run, as far as it can be told from outside. */
+/** Of such a run, as far as visible from outside. */
 async function startAgent(runId: string) {
   const env = { PATH: process.env['PATH'], [RUN_MARKER]: runId }
   const child = spawn('sleep', ['1000'], { env, stdio: 'ignore', detached: true })
@@ -265,14 +265,7 @@ async function setup(engine: TestEngine) {
   const dependencies = { store, pods, log, now: () => clock.now }
   const self = { ...thisProcess(), id: 'self', startedAt: NOW + 1, seenAt: NOW }
   const queueOf = (gatewayId: string) =>
-    new Queue(store, {
-      gatewayId,
-      maxQueueDepth: 10,
-      leaseMs: DAY_MS,
-      replyExpiryMs: DAY_MS,
-      now: () => clock.now,
-      newId: randomUUID,
-    })
+    queueOn(store, { gatewayId, leaseMs: DAY_MS, replyExpiryMs: DAY_MS, now: () => clock.now })
   /** A message that a gateway works on, in a pod. */
   const take = async (gatewayId: string, identity: ReturnType<typeof thisProcess>, address = 'a') => {
     await store.ledger.announceGateway({ ...identity, id: gatewayId, startedAt: NOW, seenAt: NOW })

@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { stopMessage } from '../../src/turns/stop.js'
-import { Queue } from '../../src/turns/queue.js'
 import type { Settlement } from '../../src/turns/types.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
+import { queueOn } from '../kit/queue.js'
 
 const run = { id: 'run', result: { isError: false, durationMs: 1 } }
 
@@ -11,10 +10,9 @@ it.each<[Settlement, string, string]>([
   [{ kind: 'failed', problem: 'It broke' }, 'finished', 'failed'],
   [{ kind: 'answered', run }, 'finished', 'answered'],
   [{ kind: 'retry', at: 5_000, isAttempt: true, run }, 'dropped', 'dropped'],
-])('a message whose turn ends by itself just before it is cancelled: %j', async (end, outcome, state) => {
+])('a message whose turn ends just before it is cancelled: %j', async (end, outcome, state) => {
   const store = await openTestStore({ file: ':memory:' })
-  const options = { gatewayId: 'one', maxQueueDepth: 3, leaseMs: 1_000, replyExpiryMs: 1_000, newId: randomUUID }
-  const queue = new Queue(store, { ...options, now: () => 1_000 })
+  const queue = queueOn(store, { now: () => 1_000 })
   const incoming = { channel: 'chat', address: 'a', platformId: 'one', author: 'ann', text: 'Hello' }
   const { acceptance, work } = await queue.take(incoming, {}, () => undefined)
   const worker = {

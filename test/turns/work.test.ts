@@ -1,26 +1,29 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { AgentEvent, AgentResult, BackendEventResult } from '../../src/backends/types.js'
 import type { MessageOptions, QueueMode } from '../../src/channels/types.js'
 import { GatewayError } from '../../src/errors.js'
 import { Queue } from '../../src/turns/queue.js'
 import type { Work } from '../../src/turns/types.js'
-import { Worker, type WorkerOptions } from '../../src/turns/work.js'
+import { type WorkerOptions } from '../../src/turns/work.js'
 import { AgentRuntime, type TurnListener, type TurnOutcome } from '../../src/runtime/agent-runtime.js'
 import { explainFailure } from '../../src/runtime/explain-failure.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import type { Store } from '../../src/store/store.js'
 import { awaitAdmission } from '../../src/turns/stages.js'
-import { openTestStore } from '../engines.js'
-import { failed, succeeded } from '../scripted-backend.js'
+import { openTestStore } from '../kit/engines.js'
+import { failed, succeeded } from '../kit/scripted-backend.js'
+import { recordingLog } from '../kit/log.js'
+import { queueOn } from '../kit/queue.js'
+import { createWorker } from '../kit/worker.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)
 const SECRET = 'sk-0123456789'
 
-/** A turn that runs until the test ends it, or it is told to stop. */
+/** A turn that runs until the test ends it, or it is stopped. */
 interface OpenTurn {
   work: Work
   runId: string
@@ -30,11 +33,11 @@ interface OpenTurn {
 }
 
 interface SetupOptions extends Partial<WorkerOptions> {
-  /** Whether turns go on although they are told to stop. */
+  /** Whether turns ignore being stopped. */
   isDeaf?: boolean
   /** Whether the channel takes files. */
   canSendFiles?: boolean
-  /** Whether turns begin to prepare before they may begin. */
+  /** Whether turns prepare before they may begin. */
   preparesEarly?: boolean
   mode?: QueueMode
   wrapStore?: (store: Store) => Store
@@ -52,23 +55,18 @@ async function setup(setupOptions: SetupOptions = {}) {
   const newId = () => `id-${(ids += 1)}`
   const { leaseMs = 30_000 } = options
   const queueOf = (gatewayId: string) =>
-    new Queue(store, {
-      ...{ gatewayId, maxQueueDepth: 100, leaseMs, replyExpiryMs: 900_000, now, newId },
-      ...(mode && { config: { queueMode: mode } }),
-    })
+    queueOn(store, { gatewayId, leaseMs, now, newId, ...(mode && { config: { queueMode: mode } }) })
   const queue = queueOf('g1')
   const turns: OpenTurn[] = []
-  const logged: string[] = []
+  const log = recordingLog()
   const steps: string[] = []
 
-  const createWorker = (gatewayId = 'g1') => {
-    const worker = new Worker({
+  const workerOf = (gatewayId = 'g1') =>
+    createWorker({
       channels: [CHANNEL],
-      maxConcurrentQueries: 5,
       leaseMs,
       queue: gatewayId === 'g1' ? wrapQueue(queue) : queueOf(gatewayId),
       store,
-      replies: { claim: async () => undefined, send() {}, wake() {} },
       plan: (work) => ({
         backend: 'claude',
         directory: '/srv/site',
@@ -82,26 +80,14 @@ async function setup(setupOptions: SetupOptions = {}) {
           })
         },
       }),
-      onSettled: () => {},
-      onCancelled: () => {},
-      onEvents: () => {},
-      onRecorded: () => {},
       onStep: (step) => steps.push(step),
       scrub: (text) => text.replaceAll(SECRET, '[secret]'),
-      log: {
-        debug() {},
-        info() {},
-        warn: (message) => logged.push(message),
-        error: (message) => logged.push(message),
-      },
+      log,
       now,
       newId,
       ...options,
     })
-    onTestFinished(() => worker.stop(0))
-    return worker
-  }
-  const worker = createWorker()
+  const worker = workerOf()
 
   return {
     store: plainStore,
@@ -109,9 +95,9 @@ async function setup(setupOptions: SetupOptions = {}) {
     queue,
     queueOf,
     worker,
-    createWorker,
+    workerOf,
     turns,
-    logged,
+    logged: log.warned,
     steps,
     /** From elsewhere: the worker does not know of it. */
     leave: (address: string, text: string) =>
@@ -171,7 +157,7 @@ describe('what an adapter answers', () => {
           const event = { channelId: conversation.id, prompt, workingDir: '/srv/site' }
           const outcome = await runtimes[0]?.runTurn(event, signal, listener)
           if (!outcome) throw new Error('There is no runtime')
-          // So that the first failure is what the person hears of.
+          // So that the person hears of the first failure.
           return { ...outcome, isFinal: true }
         },
       }),
@@ -265,7 +251,7 @@ describe('a message that comes in', () => {
     },
   )
 
-  it('is not begun before it is told to be taken', async () => {
+  it('does not begin before it is accepted', async () => {
     const gate = new Gate()
     const { say, turn, turns } = await setup({ wrapQueue: (queue) => gate.after(queue, 'take') })
     const taken = say('a', 'hello')
@@ -277,7 +263,7 @@ describe('a message that comes in', () => {
     expect([begunBefore, (await turn(1)).work.message.text]).toEqual([0, 'hello'])
   })
 
-  it('is not worked on, nor told of, when it could not be brought to the disk', async () => {
+  it('is neither worked on nor reported if it could not be written to disk', async () => {
     const shown: string[] = []
     const settled: string[] = []
     const { worker, say, turn } = await setup({
@@ -322,7 +308,7 @@ describe('a message that comes in', () => {
     expect([states, countBefore]).toEqual([['active', 'active', 'ready'], 2])
   })
 
-  it('waits behind what came earlier and nobody works on yet', async () => {
+  it('waits behind earlier messages that nobody works on yet', async () => {
     const { leave, say, turn } = await setup({ maxConcurrentQueries: 1 })
     await say('a', 'first')
     await leave('b', 'second')
@@ -335,7 +321,7 @@ describe('a message that comes in', () => {
     expect(work.message.text).toEqual('second')
   })
 
-  it('is left alone where another gateway serves its channel', async () => {
+  it('is left alone if another gateway serves its channel', async () => {
     const { worker, waiting } = await setup()
     await worker.accept({ channel: 'elsewhere', address: 'a', platformId: 'p1', author: 'ann', text: 'hello' })
     expect([await waiting(), worker.active()]).toEqual([[{ state: 'ready', inMs: 0, failures: 0 }], []])
@@ -348,7 +334,7 @@ describe('a message that comes in', () => {
     expect(await waiting()).toEqual([{ state: 'ready', inMs: 0, failures: 0 }])
   })
 
-  it('begins when the turn before it, which has ended, is put away', async () => {
+  it('begins once the ended turn before it is settled', async () => {
     const gate = new Gate()
     const { say, turn, turns, worker, idle, stateOf } = await setup({
       wrapQueue: (queue) => gate.after(queue, 'settle'),
@@ -382,7 +368,7 @@ describe('a message that comes in', () => {
     await expect.poll(() => stateOf(open.id)).toEqual('cancelled')
   })
 
-  it('that was known already leaves its place to what waits', async () => {
+  it('that was known already leaves its slot to waiting messages', async () => {
     const gate = new Gate()
     const { worker, turn, say, idle } = await setup({
       maxConcurrentQueries: 1,
@@ -402,7 +388,7 @@ describe('a message that comes in', () => {
   })
 })
 
-/** Holds what a step of the queue has come to, until it is opened. */
+/** Holds back the result of a step of the queue until it is opened. */
 class Gate {
   #reached = (): void => {}
   #open = (): void => {}
@@ -525,7 +511,7 @@ describe('a turn', () => {
     expect((await store.sessions.get(conversationId))?.sessionId).toEqual('s1')
   })
 
-  it('does not bring back a session that the person gave up meanwhile', async () => {
+  it('does not restore a session that the person gave up in the meantime', async () => {
     const { store, clock, say, turn, idle } = await setup()
     await say('a', 'hello')
     const { work, finish } = await turn(1)
@@ -539,7 +525,7 @@ describe('a turn', () => {
     expect(await store.sessions.get(conversationId)).toBeUndefined()
   })
 
-  it('sends the files that its answer names where the channel takes files', async () => {
+  it('sends the files that its answer names if the channel takes files', async () => {
     const { say, turn, idle, replies } = await setup({ canSendFiles: true })
     await say('a', 'draw it')
     const { finish } = await turn(1)
@@ -561,7 +547,7 @@ describe('a turn', () => {
     ])
   })
 
-  it('keeps the lines that name files where the channel takes none', async () => {
+  it('keeps the lines that name files if the channel takes none', async () => {
     const { say, turn, idle, replies } = await setup()
     await say('a', 'draw it')
     const { finish } = await turn(1)
@@ -720,7 +706,7 @@ describe('a turn that must not begin', () => {
     },
   )
 
-  it('does not begin a second time when the whole gateway slept past its own lease', async () => {
+  it('does not begin a second time if the whole gateway slept past its own lease', async () => {
     const { clock, worker, say, turn, turns, idle, replies } = await setup()
     await say('a', 'hello')
     const { finish } = await turn(1)
@@ -739,7 +725,7 @@ describe('a turn that must not begin', () => {
 })
 
 describe('a worker for one conversation', () => {
-  it('leaves the others to a gateway that stays', async () => {
+  it('leaves the others to a gateway that keeps running', async () => {
     const { say, turn, turns, idle, waiting } = await setup({ address: 'b' })
     await say('a', 'one')
     await say('b', 'two')
@@ -862,7 +848,7 @@ describe('a turn that fails', () => {
     expect([await stateOf(messageId), await replies()]).toEqual(['failed', [failure(text, ['A note.']), answer('hi')]])
   })
 
-  it('by a limit again and again is a dead letter that tells until when, as of now', async () => {
+  it('by a limit again and again is a dead letter that says until when', async () => {
     const { clock, worker, say, turn, idle, replies, waiting } = await setup()
     await say('a', 'hello')
     for (let attempt = 1; attempt <= 4; attempt += 1) {
@@ -972,7 +958,7 @@ describe('a lease', () => {
     })
   })
 
-  it('that went to another gateway ends what is shown of the turn here', async () => {
+  it('that went to another gateway ends the display of the turn here', async () => {
     const shown: string[] = []
     const { store, clock, queueOf, say, turn, idle } = await setup({
       leaseMs: 60,
@@ -1042,7 +1028,7 @@ describe('a lease', () => {
 })
 
 describe('cancelling', () => {
-  it('ends the turn of its conversation without a reply, says what was stopped and lets the next message come', async () => {
+  it('ends the turn of its conversation without a reply, says what was stopped and lets the next message run', async () => {
     const { clock, worker, say, turn, idle, replies, stateOf } = await setup()
     const messageId = await say('a', 'hello')
     await say('a', 'again')
@@ -1095,7 +1081,7 @@ describe('cancelling', () => {
     expect([await cancelled, await replies()]).toEqual([undefined, [answer('hi')]])
   })
 
-  it('has nothing to say where nothing runs', async () => {
+  it('reports nothing if nothing runs', async () => {
     const { worker } = await setup()
     expect(await worker.cancel('nowhere')).toBeUndefined()
   })
@@ -1109,7 +1095,7 @@ describe('cancelling', () => {
     expect([await stateOf(messageId), await replies()]).toEqual(['cancelled', []])
   })
 
-  it('is told of those that were stopped by hand, and of no others', async () => {
+  it('hears of those that were stopped by hand, and of no others', async () => {
     const cancelled: string[] = []
     const onCancelled = ({ message }: Work) => {
       cancelled.push(message.text)
@@ -1142,14 +1128,14 @@ describe('stopping', () => {
     ])
   })
 
-  it('hands back at the deadline what is not finished, for the next gateway to go on with', async () => {
-    const { store, worker, createWorker, say, turn, turns, waiting, replies } = await setup()
+  it('releases unfinished work at the deadline, for the next gateway to continue', async () => {
+    const { store, worker, workerOf, say, turn, turns, waiting, replies } = await setup()
     await say('a', 'hello')
     const { runId, listener } = await turn(1)
     listener.onEvent({ type: 'started', sessionId: 's1', timestamp: 1 })
     await worker.stop(0)
     const state = [await waiting(), (await store.runs.get(runId))?.state, await replies()]
-    createWorker('g2').wake()
+    workerOf('g2').wake()
     const { work, finish } = await turn(2)
     finish(succeeded('hi'))
     await expect.poll(replies).toEqual([answer('hi')])
@@ -1177,7 +1163,7 @@ describe('a store that fails', () => {
     return { trouble, wrapStore }
   }
 
-  it('when a result is to be written gets it again until it has taken it whole, and it is told once', async () => {
+  it('gets a result again until all of it is written, with one warning', async () => {
     let failures = 0
     const wrapStore = (store: Store): Store => ({
       ...store,
@@ -1211,7 +1197,7 @@ describe('a store that fails', () => {
 
   it('until the gateway stops leaves the message to its lease, and the next gateway does it again', async () => {
     const { trouble, wrapStore } = breakable()
-    const { clock, worker, createWorker, say, turn, replies } = await setup({ wrapStore })
+    const { clock, worker, workerOf, say, turn, replies } = await setup({ wrapStore })
     await say('a', 'hello')
     const { finish } = await turn(1)
     trouble.failures = Infinity
@@ -1219,14 +1205,14 @@ describe('a store that fails', () => {
     await worker.stop(0)
     trouble.failures = 0
     clock.now += 30_000
-    createWorker('g2').wake()
+    workerOf('g2').wake()
     const again = await turn(2)
     again.finish(succeeded('hi again'))
     await expect.poll(replies).toEqual([answer('hi again')])
     expect([again.work.claim.interruptions, again.work.wasInterrupted]).toEqual([1, true])
   })
 
-  it('when a message is to be taken is asked again, and it is told once', async () => {
+  it('is asked again for a message, with one warning', async () => {
     const { trouble, wrapStore } = breakable()
     const { worker, say, turn, logged } = await setup({ wrapStore })
     await say('a', 'one')
@@ -1260,12 +1246,12 @@ describe('a heartbeat', () => {
     expect(await beat(succeeded('HEARTBEAT_OK'))).toEqual({ replies: [], state: 'answered', waiting: [] })
   })
 
-  it('that finds something tells it, without the word for nothing', async () => {
+  it('that finds something reports it, without the word for nothing', async () => {
     const told = 'x'.repeat(400)
     expect((await beat(succeeded(`${told}\n\nHEARTBEAT_OK`))).replies).toEqual([answer(told, ['A note.'])])
   })
 
-  it('with a file is told', async () => {
+  it('with a file is delivered', async () => {
     const { replies } = await beat(succeeded('HEARTBEAT_OK\nMEDIA:plot.png'), {}, { canSendFiles: true })
     expect(replies).toEqual([{ ...answer('', ['A note.']), files: [{ path: 'plot.png', directory: '/srv/site' }] }])
   })
@@ -1275,7 +1261,7 @@ describe('a heartbeat', () => {
     expect([outcome.state, outcome.waiting, outcome.replies.length]).toEqual(['failed', [], 1])
   })
 
-  it('that fails like the one before is told no more', async () => {
+  it('that fails like the one before is not reported again', async () => {
     const outcome = await beat(failed('auth', 'Not logged in.'), { isKnownToFail: true })
     expect([outcome.state, outcome.replies]).toEqual(['failed', []])
   })
@@ -1297,14 +1283,14 @@ describe('a command of a cron job', () => {
     expect(await run({ exitCode: 0, finalOutput: '\n' })).toEqual([])
   })
 
-  it('tells what it has printed', async () => {
+  it('sends its output', async () => {
     expect(await run({ exitCode: 0, finalOutput: 'Done.\n' })).toEqual([answer('Done.\n')])
   })
 
   it.each([
     ['', ''],
     ['Oops.\n', '\n\nOops.\n'],
-  ])('that has failed says which, before what it has printed: %j', async (finalOutput, after) => {
+  ])('that has failed says which, before its output: %j', async (finalOutput, after) => {
     expect(await run({ isError: true, exitCode: 2, finalOutput })).toEqual([
       { text: `The job build has failed. make ended with exit code 2.${after}`, notes: [], isError: true },
     ])
@@ -1348,7 +1334,7 @@ describe('messages that share a turn', () => {
     expect(await replies()).toEqual([answer('All done', ['This answers the 2 messages after it, too.'])])
   })
 
-  it('go to the agent while it works, in order, and are told in the events', async () => {
+  it('go to the agent while it works, in order, and appear in the events', async () => {
     const events: string[] = []
     const { say, turn, idle, replies, stateOf } = await setup({
       mode: 'steer',
@@ -1420,7 +1406,7 @@ describe('messages that share a turn', () => {
   })
 
   it('are with it when it was cut off', async () => {
-    const { say, turn, worker, createWorker, stateOf } = await setup({ mode: 'steer' })
+    const { say, turn, worker, workerOf, stateOf } = await setup({ mode: 'steer' })
     await say('a', 'one')
     const { listener } = await turn(1)
     const told: string[] = []
@@ -1428,7 +1414,7 @@ describe('messages that share a turn', () => {
     const second = await say('a', 'two')
     await expect.poll(() => told).toEqual(['two'])
     await worker.stop(0)
-    createWorker('g2').wake()
+    workerOf('g2').wake()
     const again = await turn(2)
     again.finish(succeeded('Done'))
     await expect.poll(() => stateOf(second)).toBe('answered')

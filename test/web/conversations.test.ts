@@ -11,7 +11,7 @@ import { asNow, type Listed } from '../../web/src/conversations/use-conversation
 const MOST_SHOWN = 120
 
 describe('the window over a transcript', () => {
-  it('has the latest at its end, and what came meanwhile with it', () => {
+  it('has the latest at its end, with what came in the meantime', () => {
     const held = withLatest(EMPTY_WINDOW, pageOf(1, 10))
     const grown = withLatest(held, pageOf(6, 12))
     expect([numbersOf(grown), grown.before, grown.isBehind]).toEqual([range(1, 12), 1, false])
@@ -24,7 +24,7 @@ describe('the window over a transcript', () => {
     expect(entries).toEqual([entryOf(1), entryOf(2), answered])
   })
 
-  it('begins anew when it has missed more than a page, so that nothing is left out between', () => {
+  it('starts over if it has missed more than a page, so that there is no gap', () => {
     const held = withLatest(EMPTY_WINDOW, pageOf(1, 10))
     const later = withLatest(held, pageOf(40, 50))
     expect([numbersOf(later), later.before]).toEqual([range(40, 50), 40])
@@ -44,7 +44,7 @@ describe('the window over a transcript', () => {
     ])
   })
 
-  it('shows a message that was taken up again once, where it stands now', () => {
+  it('shows a retried message once, at its current position', () => {
     const held = withLatest(EMPTY_WINDOW, pageOf(1, 10))
     const again = { ...entryOf(2), number: 11 }
     const now = withLatest(held, { entries: [again, ...pageOf(6, 10).entries], next: 6 })
@@ -89,7 +89,7 @@ describe('drafts', () => {
     expect([again, changed.key === written.key, drafts.get('b').text]).toEqual([written, false, ''])
   })
 
-  it('know the conversation that was begun with them, until they are empty', () => {
+  it('know the conversation begun with them, until they are empty', () => {
     const { drafts } = makeDrafts()
     const begun = { id: 'c1', wanted: { project_id: 'site' } }
     const written = drafts.change('new', 'Hello')
@@ -104,7 +104,7 @@ describe('drafts', () => {
     ])
   })
 
-  it('are on the page alone where a browser keeps nothing', () => {
+  it('are only on the page if the browser stores nothing', () => {
     const refusing = (): never => {
       throw new Error('SecurityError')
     }
@@ -115,7 +115,7 @@ describe('drafts', () => {
     ])
   })
 
-  it('are empty where something else was kept under their name', () => {
+  it('are empty if something else was stored under their name', () => {
     const { drafts, kept } = makeDrafts()
     for (const foreign of ['no JSON', 'null', '{"text":1}', '[]']) {
       kept.set('aetheel:draft:a', foreign)
@@ -125,7 +125,7 @@ describe('drafts', () => {
 })
 
 describe('what cannot be sent', () => {
-  it('is what the gateway takes for a command, with what to do instead', () => {
+  it('is what the gateway treats as a command, with what to do instead', () => {
     expect(
       ['/stop', '/New', '/help me', 'hello', '/ask /stop', '/etc/hosts is empty', ' /stop'].map(problemOf),
     ).toEqual([
@@ -148,7 +148,7 @@ describe('what cannot be sent', () => {
     )
   })
 
-  it('is what is too long', () => {
+  it('is a text that is too long', () => {
     expect(problemOf('x'.repeat(1_000_001))).toContain('a million characters')
   })
 })
@@ -171,7 +171,7 @@ describe('the words of a search', () => {
 })
 
 describe('the list of conversations', () => {
-  it('has what is new at the top, and tells the state of now', () => {
+  it('has new entries at the top, and shows their current state', () => {
     const rows = [listed('b', 2), listed('a', 1)]
     const heard = [conversation('a', 3, { state: 'running' }), conversation('c', 4)]
     const now = asNow(rows, heardOf(heard), {})
@@ -182,7 +182,7 @@ describe('the list of conversations', () => {
     ])
   })
 
-  it('keeps to its filters, and leaves results of a search where they are', () => {
+  it('respects its filters, and leaves search results in place', () => {
     const rows = [listed('b', 2), listed('a', 1)]
     const heard = heardOf([conversation('a', 3, { state: 'running' }), conversation('c', 4, { channel: 'discord' })])
     const ids = (filter: object): string[] => asNow(rows, heard, filter).map(({ id }) => id)
@@ -193,7 +193,7 @@ describe('the list of conversations', () => {
     ])
   })
 
-  it('does not go back to what it has heard before', () => {
+  it('does not return to an earlier state', () => {
     const rows = [listed('a', 5)]
     expect(asNow(rows, heardOf([conversation('a', 3, { state: 'running' })]), {})).toEqual(rows)
   })

@@ -28,7 +28,7 @@ it('counts days in UTC, today with them', () => {
   expect(lastDays(3, Date.UTC(2026, 2, 1, 23, 59))).toEqual({ from: '2026-02-27', to: '2026-03-01' })
 })
 
-it('has a row for each day, also for those without runs', () => {
+it('has a row for each day, even without runs', () => {
   const rows = rowsOf(figuresOf('day', [{ ...FIGURE, key: '2026-02-28' }]), new Map())
   expect(rows.map(({ label, figure }) => [label, figure.runs, figure.duration_ms.p50])).toEqual([
     ['2026-02-27', 0, null],
@@ -76,7 +76,7 @@ it('stacks series on each other, the tallest behind, and leaves gaps in lines', 
   ])
 })
 
-it('draws the most frequent reasons, the others together, and tells all in the table', () => {
+it('draws the most frequent reasons, the others together, and lists all in the table', () => {
   const errors = { auth: 9, timeout: 8, exit: 7, spawn: 6, cancelled: 2, no_result: 1 }
   const figures = figuresOf('agent', [{ ...FIGURE, key: 'pi', errors }], { ...FIGURE, errors })
   const chart = chartsOf(rowsOf(figures, new Map()), figures).find(({ title }) => title === 'Errors by reason')
@@ -102,7 +102,7 @@ it('draws the most frequent reasons, the others together, and tells all in the t
   ])
 })
 
-it('has no chart of errors where there were none', () => {
+it('has no chart of errors if there were none', () => {
   const figures = figuresOf('day', [], { ...FIGURE, errors: {} })
   expect(chartsOf(rowsOf(figures, new Map()), figures).at(-1)?.series).toEqual([])
 })

@@ -72,8 +72,8 @@ function setup(stored: RunEvent[]) {
   }
 }
 
-describe('what goes on', () => {
-  it('is shown in order, though its beginning comes later than its end', async () => {
+describe('current activity', () => {
+  it('is shown in order, even if its beginning comes later than its end', async () => {
     const { store, text, letGo } = setup([output(1), output(2), output(3)])
     store.take(snapshot(2))
     store.take(event(output(3)))
@@ -83,7 +83,7 @@ describe('what goes on', () => {
     expect([before, text()]).toEqual([[], ['1 2 3 4 ']])
   })
 
-  it('goes on after a break from where it was', async () => {
+  it('continues after a break from where it was', async () => {
     const { store, asked, text, letGo } = setup([1, 2, 3, 4, 5].map(output))
     store.take(snapshot(0))
     store.take(event(output(1)))
@@ -104,7 +104,7 @@ describe('what goes on', () => {
     ])
   })
 
-  it('forgets what has ended while nobody listened, and keeps what it saw end', () => {
+  it('forgets runs that ended while nobody listened, and keeps those it saw end', () => {
     const { store } = setup([])
     store.take(snapshot(0))
     store.take(event(END))

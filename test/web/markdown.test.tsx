@@ -105,7 +105,7 @@ const PIECES = fc.oneof(
 const TEXTS = fc.array(PIECES, { maxLength: 30 }).map((pieces) => pieces.join(''))
 
 describe('markdown', () => {
-  it('becomes nothing but harmless elements, whatever an agent writes', () => {
+  it('becomes only harmless elements, whatever an agent writes', () => {
     fc.assert(
       fc.property(TEXTS, (text) => {
         expect(problemsOf(text)).toEqual([])
@@ -175,7 +175,7 @@ describe('markdown', () => {
     },
   )
 
-  it('shows a part of a long text, its end where it still grows', () => {
+  it('shows a part of a long text, its end while it still grows', () => {
     const text = `first ${'x'.repeat(100_000)} last`
     const shown = [<Markdown text={text} />, <Markdown text={text} keeps="end" />].map((node) => render(node))
     expect(shown.map((html) => [html.includes('first'), html.includes('last'), html.length < 40_000])).toEqual([

@@ -41,7 +41,7 @@ const PROJECT: Project = {
   updated_at: '2026-11-16T00:00:00.000Z',
 }
 
-it('sends what was filled in, and the variables of the chosen template alone', () => {
+it('sends the filled-in fields, and the variables of the chosen template only', () => {
   const form = {
     ...NEW_PROJECT,
     name: ' Shop ',
@@ -59,7 +59,7 @@ it('sends what was filled in, and the variables of the chosen template alone', (
   })
 })
 
-it('sends a directory or a repository where that is chosen', () => {
+it('sends a directory or a repository if chosen', () => {
   const form = { ...NEW_PROJECT, directory: '/srv/a ', gitUrl: 'https://example.test/a.git', gitRef: '' }
   expect([
     newProjectOf({ ...form, source: 'directory' }, []),
@@ -76,7 +76,7 @@ it('changes nothing that nobody has changed', () => {
   expect(changesOf(PROJECT, PROJECT.name, settingsOf(PROJECT))).toEqual({})
 })
 
-it('takes back what was emptied', () => {
+it('resets emptied fields', () => {
   const settings = {
     ...settingsOf(PROJECT),
     model: ' ',

@@ -13,7 +13,7 @@ function modelOf(events: Array<Pick<RunEvent, 'name' | 'data'> & { at?: string }
 const text = (line: string) => ({ name: 'output' as const, data: { line, stream: 'stdout' } })
 
 describe('a run', () => {
-  it('is its texts, joined, and its tools with what came of them', () => {
+  it('is its texts, joined, and its tools with their results', () => {
     const { blocks, model, result, end } = modelOf([
       { name: 'started', data: { model: 'opus' } },
       { name: 'thinking', data: { content: 'Hm' } },
@@ -55,7 +55,7 @@ describe('a run', () => {
     expect(model.blocks).toEqual([{ kind: 'text', key: 1, text: 'ab' }])
   })
 
-  it('keeps the last blocks and characters alone', () => {
+  it('keeps only the last blocks and characters', () => {
     const notices = modelOf(
       Array.from({ length: 5000 }, (_, index) => ({ name: 'notice', data: { message: String(index) } })),
     )

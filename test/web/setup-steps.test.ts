@@ -11,7 +11,7 @@ const NOTHING: SetupState = {
 const AGENT = { provider: 'codex', status: 'available' } as Agent
 const PROJECT = { id: 'shop' } as Project
 
-it('come one after the other, each done by what is there', () => {
+it('come one after the other, each checked off by its evidence', () => {
   const withAgent = { ...NOTHING, agents: [...NOTHING.agents, AGENT] }
   const withProject = { ...withAgent, projects: [PROJECT] }
   const withAnswer = { ...withProject, answered: 1 }

@@ -29,7 +29,7 @@ describe('what a tool is given', () => {
     ],
     ['Task', { content: '1', edits: 'no list', changes: [null, 'x'] }, []],
     ['Bash', { command: 'ls' }, []],
-  ])('is a change of files where it is one: %s %j', (tool, input, changes) => {
+  ])('is shown as a file change if it is one: %s %j', (tool, input, changes) => {
     expect(fileChangesOf(tool, input)).toEqual(changes)
   })
 
@@ -39,7 +39,7 @@ describe('what a tool is given', () => {
     [{ changes: [{ path: 'a', kind: 'add' }] }, 'a'],
     [{ other: 'words' }, 'words'],
     [{ count: 3 }, ''],
-  ])('has one line that tells it: %j', (input, subject) => {
+  ])('has one line that summarises it: %j', (input, subject) => {
     expect(subjectOf(input)).toBe(subject)
   })
 })

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'
 import { threeTurns, told } from '../engine/warm/three-turns.js'
 
@@ -31,7 +31,7 @@ it.each([
   expect([next.finalOutput, next.usage?.inputTokens, process.isOver]).toEqual(['Answer to after', 100, false])
 })
 
-it('is interrupted also before it has begun to work', async () => {
+it('is interrupted even before it has begun to work', async () => {
   const { turn } = await openStage('claude', captured('claude', 'interrupt-early'))
   await turn('one')
   const { result, kinds } = await turn('early', { stopOn: 'begun' })
@@ -39,7 +39,7 @@ it('is interrupted also before it has begun to work', async () => {
   expect((await turn('after')).result.finalOutput).toBe('Answer to after')
 })
 
-it('is not done before an interrupt that came too late is answered: it would meet the next turn', async () => {
+it('is not done before a late interrupt is answered, which would hit the next turn', async () => {
   const { driver, backend } = await openStage('claude', READY)
   const said: JsonObject[] = []
   const connection = driver.connect((message) => said.push(message), createPlace())
@@ -72,14 +72,14 @@ it('counts its turns anew for each message', async () => {
 it.each([
   ['error-then-answer', 'broken', { reason: 'exit', message: 'API Error: 400 scripted error' }],
   ['retries', 'limited', { reason: 'rate_limit', message: 'API Error: Request rejected (429) · scripted error' }],
-])('goes on after an error of the model server: %s', async (what, prompt, failure) => {
+])('continues after an error of the model server: %s', async (what, prompt, failure) => {
   const { turn, process } = await openStage('claude', captured('claude', what))
   expect((await turn(prompt)).result.failure).toMatchObject(failure)
   expect((await turn('after')).result.finalOutput).toBe('Answer to after')
   expect(process.isOver).toBe(false)
 })
 
-it('that does not know the session ends, and the session is lost', async () => {
+it('exits if it does not know the session, which is lost', async () => {
   const request = { sessionId: '00000000-0000-4000-8000-000000000000' }
   const { turn, process } = await openStage('claude', captured('claude', 'unknown-session'), { request })
   const { result, isProcessLost } = await turn('hi', { request })
@@ -87,7 +87,7 @@ it('that does not know the session ends, and the session is lost', async () => {
   expect(process.isOver).toBe(true)
 })
 
-it('what it says with nobody asking is interrupted, and is not the next answer', async () => {
+it('is interrupted if it speaks unasked, which is not the next answer', async () => {
   const unasked: Step[] = captured('claude', 'interrupt-early').slice(17, 21)
   const { turn, process, stage } = await openStage('claude', [
     ...READY,
@@ -121,7 +121,7 @@ it('does not wait for an answer to what it asks', async () => {
   expect((await turn('one')).result.finalOutput).toBe('Answer to one')
 })
 
-it('does not begin when it will not listen', async () => {
+it('does not begin if the process never listens', async () => {
   const refusal = { subtype: 'error', request_id: 'initialize-1', error: 'Unsupported' }
   const { turn, process } = await openStage('claude', [
     ...READY.slice(0, 1),
@@ -146,7 +146,7 @@ it.each([
   expect((await turn(prompt)).result.finalOutput).toBe('Answer to one')
 })
 
-it('is started as for one turn, but to be told more', async () => {
+it('is started as for one turn, but with input open', async () => {
   const { driver, backend } = await openStage('claude', READY)
   const place = createPlace()
   const turn = backend.cli.turnOf({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', maxTurns: 7 })
@@ -163,7 +163,7 @@ it('is started as for one turn, but to be told more', async () => {
   })
 })
 
-it('takes a turn of another message, but of no other model, tools, limit, prompt or directory', async () => {
+it('takes a turn of another message, but not of another model, tools, limit, prompt or directory', async () => {
   const { driver, backend } = await openStage('claude', READY)
   const keyOf = (change: object) => driver.keyOf(backend.cli.turnOf({ prompt: 'hi', ...change }))
   expect(keyOf({ prompt: 'other', sessionId: SESSION })).toBe(keyOf({}))

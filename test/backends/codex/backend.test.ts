@@ -11,6 +11,7 @@ import {
   type Start,
 } from '../fake-cli.js'
 import { inWords, readCapture } from '../golden/captures.js'
+import { recordingLog } from '../../kit/log.js'
 
 const SESSION = '01a1e0fc-0f97-7400-8c79-14e24c555679'
 const OTHER_SESSION = '00000000-0000-4000-8000-000000000000'
@@ -60,10 +61,10 @@ describe('Codex is started', () => {
     expect(await recordDelicatePrompts('codex')).toEqual(DELICATE_PROMPTS)
   })
 
-  it('without what it cannot honour, of which one warning tells each', async () => {
-    const { log, warnings } = recordingLog()
+  it('without options it cannot honour, with one warning for each', async () => {
+    const log = recordingLog()
     const { argv } = await recordStart('codex', { allowedTools: ['shell'], maxTurns: 3 }, { dependencies: { log } })
-    expect({ argv: argv.slice(5), warnings }).toEqual({
+    expect({ argv: argv.slice(5), warnings: log.warnings }).toEqual({
       argv: [...FIXED, '-'],
       warnings: [
         ['backend.option-ignored', { backend: 'codex', option: 'maxTurns', value: 3 }],
@@ -72,12 +73,6 @@ describe('Codex is started', () => {
     })
   })
 })
-
-function recordingLog() {
-  const warnings: unknown[] = []
-  const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
-  return { log, warnings }
-}
 
 describe('Codex is given the system prompt', () => {
   const systemPrompt = 'Be "brief".\n\\ $HOME `id` \'x\' é 🦆'
@@ -112,7 +107,7 @@ describe('Codex is given the system prompt', () => {
     })
   })
 
-  it('with the same arguments whatever the text, so that their hash stays', async () => {
+  it('with the same arguments for any text, so that their hash is stable', async () => {
     const [one, two] = await Promise.all([
       recordStart('codex', { systemPrompt: 'One' }, {}, createStage()),
       recordStart('codex', { systemPrompt: 'Two' }, {}, createStage()),
@@ -140,7 +135,7 @@ describe('Codex is given the system prompt', () => {
     expect(hookOutput !== '').toBe(isGiven)
   })
 
-  it('on resume when its transcript cannot be read', async () => {
+  it('on resume if its transcript cannot be read', async () => {
     const { hookOutput } = await startWith({ source: 'resume', transcript_path: '/nowhere' }, { sessionId: SESSION })
     expect(hookOutput).not.toBe('')
   })
@@ -183,7 +178,7 @@ describe('Codex is not started', () => {
     })
   })
 
-  it('though it is for as many characters as it takes, however long they are', async () => {
+  it('but accepts as many characters as it can take, whatever their size in bytes', async () => {
     const { stdin } = await recordStart('codex', { prompt: '🦆'.repeat(1_048_576) })
     expect(Buffer.byteLength(stdin)).toBe(4 * 1_048_576)
   })
@@ -209,24 +204,24 @@ describe('from the output of Codex', () => {
     },
   }
 
-  it('another thread than the one asked for is no success', async () => {
+  it('another thread than the requested one is a failure', async () => {
     const { stdout } = readCapture('codex', 'resume-not-a-uuid-starts-new-thread.jsonl')
     const { result } = await runTurn(createPrintingBackend('codex', { stdout }), { sessionId: OTHER_SESSION })
     expect({ sessionId: result.sessionId, failure: result.failure }).toEqual(lost)
   })
 
-  it('a message from another session than the one asked for is no success', async () => {
+  it('a message from another session than the requested one is a failure', async () => {
     const line = { type: 'message', role: 'assistant', content: 'Hello', session_id: SESSION }
     const { result } = await see([line], { sessionId: OTHER_SESSION })
     expect({ sessionId: result.sessionId, failure: result.failure }).toEqual(lost)
   })
 
-  it('the thread asked for is found however its id is written', async () => {
+  it('the requested thread is found however its id is spelled', async () => {
     const { result } = await see([threadStarted, message('Hello'), completed], { sessionId: SESSION.toUpperCase() })
     expect(result).toMatchObject({ isError: false, sessionId: SESSION, finalOutput: 'Hello' })
   })
 
-  it('tools of every kind are shown with what they were asked and what came of it', async () => {
+  it('tools of every kind are shown with their input and result', async () => {
     const search = { id: 'item_0', type: 'web_search', query: 'ducks' }
     const call = { id: 'item_1', type: 'mcp_tool_call', server: 'tiny', tool: 'echo', arguments: { text: 'hi' } }
     const { events } = await see([
@@ -285,7 +280,7 @@ describe('from the output of Codex', () => {
     expect(events).toEqual(['output "Done"', 'complete'])
   })
 
-  it('a retry that works out is a notice', async () => {
+  it('a successful retry is a notice', async () => {
     const retry = { type: 'error', message: 'Reconnecting... 2/5 (stream closed)' }
     const { events, result } = await see([threadStarted, retry, message('Hello'), completed])
     expect({ events, answer: result.finalOutput }).toEqual({

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
 import type { Steer } from '../../../src/backends/types.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { createStage } from '../fake-cli.js'
 import { openTalk } from '../engine/warm/direct-talk.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'
@@ -124,7 +124,7 @@ it.each([
   ])
 })
 
-it('is interrupted as soon as the turn has started, and not before, where that would be refused', async () => {
+it('is interrupted once the turn has started, not earlier, when that would be refused', async () => {
   const talk = await openThreads()
   const turn = talk.begin('early', { sessionId: A })
   expect(methods(await talk.said())).toEqual(['turn/start'])
@@ -137,7 +137,7 @@ it('is interrupted as soon as the turn has started, and not before, where that w
   expect(await turn.isDone()).toBe(true)
 })
 
-it('tells of each retry, and fails with what the last one says', async () => {
+it("reports each retry, and fails with the last one's message", async () => {
   const { turn } = await openStage('codex', captured('codex', 'retry'), MODEL)
   const { result, kinds } = await turn('refused')
   expect(kinds).toEqual(['started', ...Array.from({ length: 5 }, () => 'notice'), 'error', 'complete'])
@@ -147,7 +147,7 @@ it('tells of each retry, and fails with what the last one says', async () => {
   })
 })
 
-it('takes the status of the model server for the reason, whatever it says', async () => {
+it("takes the model server's status as the reason, whatever its message", async () => {
   const talk = await openThreads()
   const turn = talk.begin('limited', { sessionId: A })
   const error = {
@@ -166,7 +166,7 @@ it('that does not know the thread says so, and takes another turn', async () => 
   expect((await turn('new')).result.finalOutput).toBe('Hello 0')
 })
 
-it('whose record of the thread is damaged says that it is lost', async () => {
+it('whose record of the thread is damaged reports it as lost', async () => {
   const { turn } = await openStage('codex', captured('codex', 'truncated-session'), MODEL)
   const lost = await turn('hi', { request: { sessionId: '01a1ec44-8b7c-7980-8b3f-d72c02744dc6' } })
   expect([lost.result.failure?.reason, lost.isProcessLost]).toEqual(['session_lost', false])
@@ -184,7 +184,7 @@ async function resumed(record: string) {
 
 const TOLD = String.raw`{"text":"<gateway_instructions>\nBe long.\n</gateway_instructions>"}`
 
-it('continues a thread without what it had used before, and without a system prompt that it knows', async () => {
+it('continues a thread without its earlier usage, and without a system prompt that it knows', async () => {
   const { result } = await resumed(`{"text":"<gateway_instructions>\\nBe brief.\\n</gateway_instructions>"}\n${TOLD}\n`)
   expect([result.finalOutput, result.usage?.totalTokens, result.sessionUsage?.totalTokens]).toEqual([
     'Hello 3',
@@ -197,13 +197,13 @@ it.each([
   ['another one', `${TOLD}\n{"text":"<gateway_instructions>\\nBe brief.\\n</gateway_instructions>"}\n`],
   ['a summary', `${TOLD}\n{"type":"compacted"}\n`],
   ['nothing', ''],
-])('tells the system prompt again when the thread has had %s after it', async (_, record) => {
+])('repeats the system prompt when %s came after it in the thread', async (_, record) => {
   // The exchange does not contain that.
   const { result } = await resumed(record)
   expect(result.failure?.stderr).toContain('"method":"thread/inject_items"')
 })
 
-it('goes back to its own model with a turn that names none, and counts what the summary for it has used', async () => {
+it('returns to its own model for a turn that names none, and counts the tokens of the summary for that', async () => {
   const exchange = captured('codex', 'other-model')
   const { turn } = await openStage('codex', exchange)
   const request = { systemPrompt: 'Be brief.' }
@@ -220,7 +220,7 @@ it('starts a thread of an untrusted project with settings of its own', async () 
   expect(keyOf({ model: 'x', systemPrompt: 'y', workingDir: '/', sessionId: A, maxTurns: 3 })).toBe(keyOf({}))
 })
 
-it('has turns of one thread wait for each other: a second one would steer the first', async () => {
+it('lets turns of one thread wait for each other: a second one would steer the first', async () => {
   const talk = await openThreads()
   const [first, second] = [talk.begin('one', { sessionId: A }), talk.begin('two', { sessionId: A.toUpperCase() })]
   expect(methods(await talk.said())).toEqual(['turn/start'])
@@ -233,7 +233,7 @@ it('has turns of one thread wait for each other: a second one would steer the fi
   expect(texts).toEqual([['First.'], ['Second.']])
 })
 
-it('is not asked by a turn that was stopped while it waited', async () => {
+it('is not prompted by a turn that was stopped while it waited', async () => {
   const talk = await openThreads()
   const [first, second] = [talk.begin('one', { sessionId: A }), talk.begin('two', { sessionId: A })]
   second.live.interrupt()
@@ -242,7 +242,7 @@ it('is not asked by a turn that was stopped while it waited', async () => {
   expect([await first.isDone(), await talk.said()]).toEqual([true, []])
 })
 
-it('gives each of two threads at once what is its own', async () => {
+it('keeps two simultaneous threads apart', async () => {
   const talk = await openThreads()
   const turns = [talk.begin('one', { sessionId: A }), talk.begin('two', { sessionId: B })]
   await talk.hear({ id: 6, result: {} }, { id: 7, result: {} }, startedIn(B, 'b2'), startedIn(A, 'a2'))
@@ -255,14 +255,14 @@ it('gives each of two threads at once what is its own', async () => {
   ])
 })
 
-it('leaves out what comes late of an earlier turn', async () => {
+it('ignores late output of an earlier turn', async () => {
   const talk = await openThreads()
   const { events } = talk.begin('one', { sessionId: A })
   await talk.hear(wroteIn(A, 'a1', 'Late.'), startedIn(A, 'a2'), { id: 6, result: {} }, wroteIn(A, 'a1', 'Later.'))
   expect(events.map(({ type }) => type)).toEqual(['started'])
 })
 
-it('tells a message that came whole, and sets it apart from the one before', async () => {
+it('shows a message that came whole, separated from the one before', async () => {
   const talk = await openThreads()
   const { events, translation } = talk.begin('one', { sessionId: A })
   const item = (id: string, text: string) => ({ threadId: A, turnId: 'a2', item: { type: 'agentMessage', id, text } })
@@ -284,7 +284,7 @@ it('tells a message that came whole, and sets it apart from the one before', asy
   expect(translation.verdict).toEqual({ isError: false, text: 'In parts.' })
 })
 
-it('ends the commands that a turn has left running, before the turn is over', async () => {
+it('ends the commands that a turn left running, before the turn is over', async () => {
   const talk = await openThreads()
   const turn = talk.begin('one', { sessionId: A })
   const command = { threadId: A, turnId: 'a2', item: { type: 'commandExecution', id: 'c', command: 'sleep 600' } }
@@ -301,7 +301,7 @@ it('ends the commands that a turn has left running, before the turn is over', as
   })
 })
 
-it('tells the warnings that came while a thread was loaded', async () => {
+it('reports the warnings that came while a thread was loaded', async () => {
   const talk = openTalk('codex')
   await talk.hear({ id: 1, result: {} })
   const { events } = talk.begin('one')
@@ -324,7 +324,7 @@ it('keeps the instructions of the operator before the system prompt', async () =
   })
 })
 
-it('asks nothing in a thread that is not the one it wanted', async () => {
+it('prompts nothing in a thread other than the requested one', async () => {
   const talk = openTalk('codex')
   await talk.hear({ id: 1, result: {} })
   await talk.said()
@@ -340,7 +340,7 @@ it('asks nothing in a thread that is not the one it wanted', async () => {
   ])
 })
 
-it('answers what nobody can answer, so that Codex does not wait for it', async () => {
+it('answers questions that nobody can answer, so that Codex does not wait', async () => {
   const talk = await openThreads()
   await talk.hear({ id: 0, method: 'item/tool/requestUserInput', params: { threadId: A } })
   expect(await talk.said()).toEqual([{ id: 0, error: { code: -32_601, message: 'Not supported' } }])
@@ -362,7 +362,7 @@ it('is started for many threads', async () => {
 it.each([
   ['a command', 'steer-tool', 'tool_use', ['started', 'tool_use', 'tool_result', 'output', 'complete']],
   ['what it writes, which breaks off', 'steer-text', 'output', ['started', 'output', 'complete']],
-] as const)('is told more after %s, and answers in the same turn', async (_, what, begun, expected) => {
+] as const)('takes more input after %s, and answers in the same turn', async (_, what, begun, expected) => {
   const { turn, process } = await openStage('codex', captured('codex', what), MODEL)
   let steer: Steer | undefined
   const taken: Array<boolean | undefined> = []
@@ -382,7 +382,7 @@ it.each([
   ])
 })
 
-it('is told more only once its turn has started, and under the id of that, so that it begins no other', async () => {
+it("takes more input only once its turn has started, and under that turn's id, so that no other begins", async () => {
   const talk = await openThreads()
   const { live } = talk.begin('more', { sessionId: A })
   const second = live.steer?.('second')

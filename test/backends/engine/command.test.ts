@@ -31,7 +31,7 @@ const SKIP = '--dangerously-skip-permissions'
 const CODEX = ['--skip-git-repo-check', '-c', 'check_for_update_on_startup=false']
 const RETRIES = ['--disable', 'unbounded_connection_retries']
 
-describe('further arguments stand beside those of the backend:', () => {
+describe('further arguments are added to those of the backend:', () => {
   it.each<[BackendName, string[], string[]]>([
     ['claude', ['--name', 'x', 'word'], [...STREAMING, '--max-turns', '25', '--name', 'x', 'word', SKIP]],
     [
@@ -153,7 +153,7 @@ describe('Codex', () => {
     expect(sandboxOf(await argvOf('codex', { args, template, isReadOnly: true }))).toEqual(['--sandbox', 'read-only'])
   })
 
-  it('is read-only also in a session that goes on', async () => {
+  it('is read-only in a continued session too', async () => {
     const argv = await argvOf('codex', { args: [], isReadOnly: true }, { sessionId: SESSION })
     expect([sandboxOf(argv), argv.slice(-3)]).toEqual([
       ['--sandbox', 'read-only'],
@@ -240,7 +240,7 @@ describe('the format', () => {
 describe('plain text', () => {
   const TEXT: Partial<AgentRequest> = { command: { args: [], format: 'text' } }
 
-  it.each(BACKEND_NAMES)('of %s is the answer, also where it looks like something else', async (name) => {
+  it.each(BACKEND_NAMES)('of %s is the answer, even if it looks like something else', async (name) => {
     const stdout = '\n\u001B[1mOne\u001B[0m\r\n{"type":"result","result":"no"}\n \n\n  two\n\n'
     const { events, result } = await runTurn(createPrintingBackend(name, { stdout }), TEXT)
     const answer = 'One\n{"type":"result","result":"no"}\n \n\n  two'
@@ -267,7 +267,7 @@ describe('plain text', () => {
     })
   })
 
-  it('that does not come is no answer, whatever the exit code', async () => {
+  it('that is missing is no answer, whatever the exit code', async () => {
     const { result } = await runTurn(createPrintingBackend('pi', { stdout: '\n', stderr: 'Odd.' }), TEXT)
     expect(result.failure).toMatchObject({ reason: 'no_result', message: 'Pi ended without an answer. Odd.' })
   })
@@ -289,7 +289,7 @@ describe('plain text', () => {
 describe('the executable of the command', () => {
   const create = (stage = createStage()) => createFakeBackend('claude', 'no-such-cli', stage)
 
-  it('is what is started, looked for and asked for its version', async () => {
+  it('is what is started, searched for and asked for its version', async () => {
     const stage = createStage()
     const executable = stage.write(
       'cli',
@@ -307,7 +307,7 @@ describe('the executable of the command', () => {
     ]).toEqual(['done', false, true, '9.9.9'])
   })
 
-  it('that is not there is told by its name', async () => {
+  it('that is missing is reported by name', async () => {
     const { result } = await runTurn(create(), { command: { executable: 'my-claude', args: [] } })
     expect(result.failure).toMatchObject({
       reason: 'spawn',
@@ -317,7 +317,7 @@ describe('the executable of the command', () => {
     })
   })
 
-  it('that does not tell its version is not started in an untrusted project', async () => {
+  it('whose version is unknown is not started in an untrusted project', async () => {
     const stage = createStage()
     const executable = stage.write('cli', '#!/bin/sh\n')
     chmodSync(executable, 0o755)

@@ -102,7 +102,7 @@ describe('the events of a run', () => {
     )
   })
 
-  it('are had while more of them come', async () => {
+  it('are available while more arrive', async () => {
     const queue = new EventQueue(() => 7)
     const events = queue[Symbol.asyncIterator]()
     queue.push(started)
@@ -116,7 +116,7 @@ describe('the events of a run', () => {
     ])
   })
 
-  it('have the first text at once, and what follows closely together', async () => {
+  it('show the first text at once, and join what follows closely', async () => {
     const queue = new EventQueue(() => 7)
     const events = queue[Symbol.asyncIterator]()
     const first = events.next()
@@ -126,7 +126,7 @@ describe('the events of a run', () => {
     expect([(await first).value, (await second).value]).toEqual(stamped([output('a'), output('bcd')]))
   })
 
-  it('hold the order of the contract whatever is pushed, and lose nothing that was said', async () => {
+  it('keep the order of the contract whatever is pushed, and lose no text', async () => {
     const toolId = fc.constantFrom('1', '2', '3')
     const anyBody = fc.oneof(
       fc.constant(started),

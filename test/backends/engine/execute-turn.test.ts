@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { pumpStream } from '../../../src/backends/engine/execute-turn.js'
 import type { StreamCallback } from '../../../src/backends/types.js'
+import { recordingLog } from '../../kit/log.js'
 
 function setup(onStream: StreamCallback) {
-  const warnings: unknown[] = []
-  const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
-  return { pump: pumpStream(onStream, log), warnings }
+  const log = recordingLog()
+  return { pump: pumpStream(onStream, log), warnings: log.warnings }
 }
 
 describe('a streaming callback', () => {
@@ -25,7 +25,7 @@ describe('a streaming callback', () => {
     expect(heard).toEqual(['1: a', '1: bc', '1: d'])
   })
 
-  it('that fails is called again, and told of once', async () => {
+  it('that fails is called again, with one warning', async () => {
     const heard: string[] = []
     const { pump, warnings } = setup(async (text) => {
       heard.push(text)
@@ -41,7 +41,7 @@ describe('a streaming callback', () => {
     })
   })
 
-  it('that throws before it returns is a failing one too', async () => {
+  it('that throws synchronously is a failing one too', async () => {
     const { pump, warnings } = setup(() => {
       throw new Error('It broke')
     })
@@ -57,7 +57,7 @@ describe('a streaming callback', () => {
     expect(heard).toEqual([])
   })
 
-  it('gets everything though it throws each time', async () => {
+  it('gets everything even if it throws each time', async () => {
     const got: string[] = []
     const { pump } = setup((text) => {
       got.push(text)

@@ -41,7 +41,7 @@ describe('a failure', () => {
     expect(classifyFailure(message, [])).toBe(reason)
   })
 
-  it("is told by the backend's own signs first", () => {
+  it("is recognised by the backend's own patterns first", () => {
     const signs: FailureSign[] = [
       [/no such thread/i, 'session_lost'],
       [/thread/i, 'refused'],
@@ -49,7 +49,7 @@ describe('a failure', () => {
     expect(classifyFailure('401: No such thread', signs)).toBe('session_lost')
   })
 
-  it('has the advice of the first sign that matches', () => {
+  it('has the advice of the first matching pattern', () => {
     const signs: FailureSign[] = [
       [/b/, 'auth', 'First.'],
       [/a/, 'refused', 'Second.'],

@@ -24,7 +24,7 @@ async function failureOf(printed: Printed) {
 }
 
 describe('a process that fails', () => {
-  it('with plain text on stdout alone is told in that text, as it was printed', async () => {
+  it('with plain text on stdout alone is reported with that text, as printed', async () => {
     expect(await failureOf({ stdout: 'boom', exit: 3 })).toEqual({
       reason: 'exit',
       message: 'boom',
@@ -32,7 +32,7 @@ describe('a process that fails', () => {
     })
   })
 
-  it('without a word is told by its exit code', async () => {
+  it('without output is reported by its exit code', async () => {
     expect(await failureOf({ exit: 3 })).toEqual({
       reason: 'exit',
       message: 'Claude ended with exit code 3.',
@@ -40,7 +40,7 @@ describe('a process that fails', () => {
     })
   })
 
-  it('in colour is told without it', async () => {
+  it('in colour is reported without it', async () => {
     expect(await failureOf({ stderr: '\u001B[91m\u001B[1mError: \u001B[0mIt broke', exit: 1 })).toEqual({
       reason: 'exit',
       message: 'Error: It broke',
@@ -49,7 +49,7 @@ describe('a process that fails', () => {
     })
   })
 
-  it('after its answer is told by stderr, and the answer is none', async () => {
+  it('after its answer is reported by stderr, and the answer does not count', async () => {
     const printed = { stdout: '{"type":"result","result":"done"}\n', stderr: 'Segmentation fault', exit: 139 }
     const { result } = await runTurn(createPrintingBackend('claude', printed))
     expect(result).toMatchObject({
@@ -60,7 +60,7 @@ describe('a process that fails', () => {
     expect(result).not.toHaveProperty('finalOutput')
   })
 
-  it('after its answer and without a word on stderr reports that answer', async () => {
+  it('after its answer and with an empty stderr reports that answer', async () => {
     expect(await failureOf({ stdout: '{"type":"result","result":"done"}\n', exit: 5 })).toMatchObject({
       report: 'Claude CLI error (exit 5): done',
     })
@@ -107,7 +107,7 @@ it.each<[string, Printed]>([
   ['the report is', { stdout: `${'x'.repeat(480)}${SECRET}` }],
   ['a line that is no JSON is', { stdout: `${'x'.repeat(480)}${SECRET}\n` }],
   ['the final word is', { stdout: JSON.stringify({ type: 'result', result: `${'x'.repeat(480)}${SECRET}` }) }],
-])('a secret is hidden also where %s cut', async (_, printed) => {
+])('a secret is hidden even where %s cut', async (_, printed) => {
   const dependencies = { scrubber: createScrubber([SECRET]) }
   const backend = createPrintingBackend('claude', { exit: 1, ...printed }, createStage(), { dependencies })
   const { result, events } = await runTurn(backend)
@@ -159,7 +159,7 @@ describe('an agent that has answered and does not exit', () => {
     throw new Error('There was no complete')
   }
 
-  it('is ended after a moment, and its answer stands', async () => {
+  it('is ended after a moment, and its answer counts', async () => {
     const { run, stop, say } = startStuck()
     say({ answer: 'done' })
     vi.advanceTimersByTime(9_999)
@@ -182,7 +182,7 @@ describe('an agent that has answered and does not exit', () => {
     expect(await resultOf(run)).toMatchObject({ isError: false, finalOutput: 'done again' })
   })
 
-  it('is told to have failed where it said so', async () => {
+  it('has failed if it said so', async () => {
     const { run, say } = startStuck()
     say({ failure: 'Overloaded' })
     vi.advanceTimersByTime(10_000)
@@ -191,7 +191,7 @@ describe('an agent that has answered and does not exit', () => {
 })
 
 describe('a flood of lines that are no JSON', () => {
-  it('is told in part, and the answer after it is found', async () => {
+  it('is reported in part, and the answer after it is found', async () => {
     const stdout = `${'y\n'.repeat(5_000)}${'[\n'.repeat(60_000)}{"type":"result","result":"done"}\n`
     const { events, result } = await runTurn(createPrintingBackend('claude', { stdout }))
     const notices = events.flatMap((event) => (event.type === 'notice' ? [event.content] : []))

@@ -18,7 +18,7 @@ const CONFIG: BackendAdapterConfig = {
 describe.each(BACKEND_NAMES)('what %s prints', (name) => {
   const parse = (stdout: string) => createBackend(name, CONFIG).parseOutput(stdout)
 
-  it('is told once for each kind of event that is not known', async () => {
+  it('is reported once for each unknown kind of event', async () => {
     const stdout = `{"type":"new"}\n{"type":"newer","x":1}\n{"type":"new"}\n{"type":7}\n${ANSWERS[name]}`
     const { events, result } = await runTurn(createPrintingBackend(name, { stdout }))
     expect(inWords(events, result).filter((line) => line.startsWith('notice'))).toEqual([
@@ -28,7 +28,7 @@ describe.each(BACKEND_NAMES)('what %s prints', (name) => {
     ])
   })
 
-  it('is told as it stands when it is no JSON, cut to 500 characters', async () => {
+  it('is reported verbatim if it is not JSON, cut to 500 characters', async () => {
     const stdout = `Loading\n${'x'.repeat(501)}\n${ANSWERS[name]}`
     const { events, result } = await runTurn(createPrintingBackend(name, { stdout }))
     expect(inWords(events, result).filter((line) => line.startsWith('notice'))).toEqual([
@@ -81,7 +81,7 @@ describe.each(BACKEND_NAMES)('what %s prints', (name) => {
     expect(parse(`${lines.join('')}${ANSWERS[name]}`)).toEqual({ isError: false, responseText: 'done' })
   })
 
-  it('has no session when it names none', () => {
+  it('has no session if it names none', () => {
     expect(parse('')).toEqual({ isError: true, responseText: 'Failed to parse CLI output' })
   })
 })
@@ -167,7 +167,7 @@ it.each([
   [{ command: 'ls' }, { command: 'ls' }],
   ['ls', { value: 'ls' }],
   [null, { value: null }],
-])('the input %j of a tool is told as %j', async (input, told) => {
+])('the input %j of a tool is reported as %j', async (input, told) => {
   const stdout = [
     { type: 'assistant', message: { content: [{ type: 'tool_use', id: 't', name: 'Bash', input }] } },
     { type: 'result', result: 'done' },

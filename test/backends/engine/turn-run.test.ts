@@ -10,7 +10,7 @@ function watch(limits: { timeoutMs: number; idleTimeoutMs: number; spentMs?: num
   return { turn, failures }
 }
 
-it('the time of a turn stands still until all that it waits for has come', () => {
+it('the clock of a turn stands still until all its waits are over', () => {
   const { turn, failures } = watch({ timeoutMs: 1_000, idleTimeoutMs: 400, spentMs: 100 })
   vi.advanceTimersByTime(300)
   turn.pause()

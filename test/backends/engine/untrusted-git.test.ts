@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { gitObstacle } from '../../../src/backends/engine/untrusted-git.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 it.each([
   ['filter.x.clean', 'touch ran'],
@@ -56,7 +56,7 @@ it('a repository as git makes, clones and uses it is let in', async () => {
   expect([await look(), await look(join(directory, 'src'))]).toEqual([undefined, undefined])
 })
 
-it('a directory without a repository is let in, also where there is no git', async () => {
+it('a directory without a repository is let in, even without git', async () => {
   const { directory } = setup()
   rmSync(join(directory, '.git'), { recursive: true })
   expect(await gitObstacle(directory, { PATH: '' }, new AbortController().signal)).toBe(undefined)
@@ -103,7 +103,7 @@ it('a git that takes no settings from outside is an obstacle', async () => {
   )
 })
 
-it('what cannot be looked at in time is an obstacle', async () => {
+it('what cannot be inspected in time is an obstacle', async () => {
   const { look, directory } = setup()
   expect(await look(directory, AbortSignal.abort())).toMatch(
     /^The project is untrusted, and its git settings could not/,
@@ -113,8 +113,7 @@ it('what cannot be looked at in time is an obstacle', async () => {
 const EVIL = '[filter "x"]\n\tclean = touch ran\n'
 
 function setup() {
-  const top = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-git-')))
-  onTestFinished(() => rmSync(top, { recursive: true, force: true }))
+  const top = temporaryDirectory()
   const directory = join(top, 'project')
   mkdirSync(join(directory, 'src'), { recursive: true })
   const environment = { PATH: process.env['PATH'] ?? '', HOME: top }

@@ -14,7 +14,7 @@ async function start(name: BackendName, request: Partial<AgentRequest> = {}, sta
   return recordStart(name, { isUntrusted: true, ...request }, NEWEST, stage)
 }
 
-it('Claude reads no settings but those of the operator and starts no MCP server', async () => {
+it("Claude reads only the operator's settings and starts no MCP server", async () => {
   const { argv } = await start('claude', { sessionId: SESSION, allowedTools: ['Read'] })
   expect(argv).toEqual([
     ...['--output-format', 'stream-json', '--verbose', '--include-partial-messages', '-p', '--max-turns', '25'],
@@ -46,7 +46,7 @@ it.each([
   expect(settings).toEqual(isTold ? [`projects={"${stage.workingDir}"={trust_level="trusted"}}`] : [])
 })
 
-it('Codex never writes down that a project is trusted, whatever a template says', async () => {
+it('Codex never stores that a project is trusted, whatever a template says', async () => {
   expect((await start('codex', { command: { args: ['--trust'] } })).argv).not.toContain('--trust')
 })
 
@@ -158,7 +158,7 @@ it.each<[what: string, version: string | undefined, trust: string[]]>([
   expect(argv).toEqual(['-p', '--mode', 'json', ...trust])
 })
 
-it('of two words about trust Pi hears the last: a template may take it away, and not give it', async () => {
+it('of two trust options Pi takes the last: a template may withdraw trust, not grant it', async () => {
   const words = async (isUntrusted: boolean, arg: string): Promise<string[]> => {
     const { argv } = await recordStart('pi', { isUntrusted, command: { args: [arg] } }, NEWEST)
     return argv.filter((word) => word.endsWith('approve'))

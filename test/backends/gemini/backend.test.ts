@@ -80,7 +80,7 @@ describe('Gemini CLI is started', () => {
     expect(argv).toEqual([...FIXED, '--model', 'gemini-2.5-flash', '--resume', SESSION])
   })
 
-  it('with a policy that allows the listed tools alone', async () => {
+  it('with a policy that allows only the listed tools', async () => {
     const { argv, files } = await recordStart('gemini', { allowedTools: ['read_file', 'run_shell_command(git log)'] })
     expect({ argv: argv.slice(FIXED.length), policy: files['policy.toml'] }).toEqual({
       argv: ['--admin-policy', '<run>/policy.toml'],
@@ -144,7 +144,7 @@ describe('of what the operator has for Gemini CLI', () => {
     return stage
   }
 
-  it('everything is there for the run, his settings and memory first', async () => {
+  it("everything is there for the run, the operator's settings and memory first", async () => {
     const stage = createHome({
       'settings.json': `{
         // The key of the team
@@ -176,7 +176,7 @@ describe('of what the operator has for Gemini CLI', () => {
     ])
   })
 
-  it('the home he named is taken', async () => {
+  it('the configured home is used', async () => {
     const stage = createStage()
     const named = join(stage.home, 'named')
     await recordStart('gemini', {}, { environment: { GEMINI_CLI_HOME: named } }, stage)
@@ -243,7 +243,7 @@ describe('from the output of Gemini CLI', () => {
     ])
   })
 
-  it('an empty answer of the model is told in the words of the error before it', async () => {
+  it('an empty answer of the model is reported with the error before it', async () => {
     const error = { type: 'error', severity: 'error', message: 'The model returned an empty response.' }
     expect((await see(init, error, { type: 'result', status: 'error', stats: {} })).result.failure).toEqual({
       reason: 'exit',

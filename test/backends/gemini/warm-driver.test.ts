@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { openWarmProcess } from '../../../src/backends/engine/warm/warm-process.js'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { openTalk, type Talk } from '../engine/warm/direct-talk.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'
 
@@ -74,9 +74,9 @@ it('answers turn after turn of a session, each with its own usage', async () => 
 })
 
 it.each([
-  ['does not stay where it would not run the hooks of the operator', 'home', false, HOOKS_UNHEARD],
-  ['does not stay where it would not run the hooks of a project', 'work', false, HOOKS_UNHEARD],
-  ['stays in an untrusted project, whose hooks are not run anyway', 'work', true, 'opened'],
+  ['is not kept warm if it would not run the hooks of the operator', 'home', false, HOOKS_UNHEARD],
+  ['is not kept warm if it would not run the hooks of a project', 'work', false, HOOKS_UNHEARD],
+  ['is kept warm in an untrusted project, whose hooks are not run anyway', 'work', true, 'opened'],
 ])('%s', async (_, owner, isUntrusted, outcome) => {
   const { stage, backend, driver } = await openStage('gemini', [], MODEL)
   const hooks = { BeforeTool: [{ hooks: [{ type: 'command', command: 'guard' }] }], BeforeAgent: [] }
@@ -103,7 +103,7 @@ it('is interrupted while it writes, and takes the next turn', async () => {
   expect([next.result.finalOutput, process.isOver]).toEqual(['Hello 1', false])
 })
 
-it('loads a session anew that was interrupted while a tool ran: its memory has a call without a result', async () => {
+it('reloads a session that was interrupted while a tool ran: its memory has a call without a result', async () => {
   const exchange = captured('gemini', 'interrupt-tool')
   const { turn } = await openStage('gemini', exchange, MODEL)
   const sessionId = sessionIn(exchange)
@@ -140,7 +140,7 @@ it('does not load a session in the minute in which it began, which would empty i
   expect([await turn.isDone(), turn.live.isDeclined, await talk.said()]).toEqual([true, true, []])
 })
 
-it('waits for the end of that minute where no other way would ask before a tool', async () => {
+it('waits for the end of that minute if no other way would ask before a tool', async () => {
   const talk = await openSessions()
   const { sessionId, files } = freshSession(talk.home)
   const turn = talk.begin('hi', { sessionId, approve: async () => ({ isAllowed: true }) })
@@ -150,7 +150,7 @@ it('waits for the end of that minute where no other way would ask before a tool'
   expect(said).toMatchObject({ method: 'session/load', params: { sessionId } })
 })
 
-it('goes on after an error of the model server, whose status is the reason', async () => {
+it('continues after an error of the model server, whose status is the reason', async () => {
   const { turn } = await openStage('gemini', captured('gemini', 'errors'), MODEL)
   expect((await turn('refused')).result.failure).toMatchObject({ reason: 'auth', message: 'scripted 401' })
   expect((await turn('fine')).result.finalOutput).toBe('Hello 1')
@@ -163,7 +163,7 @@ it('that does not know the session says so, and takes another turn', async () =>
   expect((await turn('new')).result.finalOutput).toBe('Hello 0')
 })
 
-it('is interrupted when the turns of the model are used up', async () => {
+it("is interrupted when the model's turns are used up", async () => {
   const { turn } = await openStage('gemini', captured('gemini', 'max-turns'), {
     config: { ...MODEL.config, maxTurns: 2 },
   })
@@ -184,7 +184,7 @@ it.each([
   expect(translation.mustStop?.reason).toBe('max_turns')
 })
 
-it('tells a tool that fails before it was told of', async () => {
+it('reports a tool that fails before its call was reported', async () => {
   const talk = await openSessions()
   const { events } = talk.begin('hi', { sessionId: A })
   await talk.hear(toolEnded(A, 'read_file__read_file_1794832035248_0', 'failed'))
@@ -194,7 +194,7 @@ it('tells a tool that fails before it was told of', async () => {
   ])
 })
 
-it('has turns of one session wait for each other: a second one would cancel the first', async () => {
+it('lets turns of one session wait for each other: a second one would cancel the first', async () => {
   const talk = await openSessions()
   const [first, second] = [talk.begin('one', { sessionId: A }), talk.begin('two', { sessionId: A })]
   expect(promptsOf(await talk.said())).toEqual(['one'])
@@ -204,7 +204,7 @@ it('has turns of one session wait for each other: a second one would cancel the 
   expect([first, second].map(texts)).toEqual([['First.'], ['Second.']])
 })
 
-it('gives each of two sessions at once what is its own', async () => {
+it('keeps two simultaneous sessions apart', async () => {
   const talk = await openSessions()
   const turns = [talk.begin('one', { sessionId: A }), talk.begin('two', { sessionId: B })]
   await talk.hear(wrote(B, 'From B.'), wrote(A, 'From A.'), ended(5))
@@ -213,7 +213,7 @@ it('gives each of two sessions at once what is its own', async () => {
   expect(turns.map(texts)).toEqual([['From A.'], ['From B.']])
 })
 
-it('leaves out what is told of the approval mode, and what comes when nobody has asked', async () => {
+it('ignores reports of the approval mode, and unsolicited output', async () => {
   const talk = await openSessions()
   await talk.hear(wrote(A, 'Unasked.'))
   const turn = talk.begin('hi', { sessionId: A })
@@ -221,7 +221,7 @@ it('leaves out what is told of the approval mode, and what comes when nobody has
   expect([texts(turn), turn.translation.verdict]).toEqual([['Hello.'], { isError: false, text: 'Hello.' }])
 })
 
-it('lets a tool be used that asks, unless the turn was stopped', async () => {
+it('allows a tool that asks, unless the turn was stopped', async () => {
   const talk = await openSessions()
   const { live } = talk.begin('hi', { sessionId: A })
   const options = [
@@ -241,7 +241,7 @@ it('lets a tool be used that asks, unless the turn was stopped', async () => {
   ])
 })
 
-it('has a session read another system prompt before it is asked, and no other session with it', async () => {
+it('gives one session another system prompt before its turn, and no other session', async () => {
   const talk = await openSessions()
   const instructions = () => readFileSync(join(talk.directory, '.gemini/GEMINI.md'), 'utf8')
   const first = talk.begin('one', { sessionId: A, systemPrompt: 'Be brief.' })
@@ -256,7 +256,7 @@ it('has a session read another system prompt before it is asked, and no other se
   expect([texts(first), promptsOf(await talk.said())]).toEqual([['Hello.'], ['two']])
 })
 
-it('goes back to its own model with a turn that names none', async () => {
+it('returns to its own model for a turn that names none', async () => {
   const talk = await openSessions()
   talk.begin('one', { sessionId: A, model: 'gemini-2.5-pro' })
   const toModel = (modelId: string) => [{ method: 'session/set_model', params: { modelId } }]
@@ -284,7 +284,7 @@ it.each([
   ['max_tokens', 'exit', 'The conversation is too long for the model.'],
   ['max_turn_requests', 'max_turns', 'Gemini went round in circles, or reached its maximum of turns.'],
   ['refusal', 'exit', 'The turn ended without an answer: refusal.'],
-])('fails with a turn that ends by %s without an answer', async (stopReason, reason, message) => {
+])('fails when a turn ends with %s and no answer', async (stopReason, reason, message) => {
   const exchange = captured('gemini', 'errors').slice(0, 8)
   const { turn } = await openStage('gemini', [...exchange, { printed: ended(4, stopReason) }], MODEL)
   expect((await turn('refused')).result.failure).toMatchObject({ reason, message })

@@ -82,7 +82,7 @@ describe('OpenCode is given settings', () => {
     })
   })
 
-  it('that go over those of the operator, comments and all', async () => {
+  it('that override those of the operator, which may have comments', async () => {
     const operator = '{"instructions": ["/team.md"], /* ours */ "share": "disabled", "agent": {"mine": {"steps": 3}}}'
     const { settings } = await settingsFor({ systemPrompt: 'Be brief.', allowedTools: ['read'] }, operator)
     expect(settings).toEqual({
@@ -104,7 +104,7 @@ describe('OpenCode is given settings', () => {
     ],
     [['bash(git log*)', 'bash'], { '*': 'deny', external_directory: 'allow', bash: 'allow' }],
     [['bash', 'bash(git log*)'], { '*': 'deny', external_directory: 'allow', bash: 'allow' }],
-  ])('with an agent that may use %j alone, what is denied first', async (allowedTools, permission) => {
+  ])('with an agent that may use only %j, denials first', async (allowedTools, permission) => {
     const { agent, settings } = await settingsFor({ allowedTools })
     expect({ agent, settings: JSON.stringify(settings) }).toEqual({
       agent: 'aetheel',
@@ -112,7 +112,7 @@ describe('OpenCode is given settings', () => {
     })
   })
 
-  it('or is not started when those of the operator cannot be read', async () => {
+  it('or is not started if those of the operator cannot be read', async () => {
     const { start, result } = await record('opencode', {}, { environment: { OPENCODE_CONFIG_CONTENT: '{bad' } })
     expect({ start, failure: result.failure }).toMatchObject({ failure: { reason: 'spawn' } })
   })
@@ -147,7 +147,7 @@ describe('from the output of OpenCode', () => {
   const tool = (name: string, state: object) => ({ type: 'tool_use', part: { tool: name, callID: '1', state } })
   const error = (message: string) => ({ type: 'error', error: { name: 'APIError', data: { message } } })
 
-  it('a turn that ended with a question nobody could answer is no success', async () => {
+  it('a turn that ended with an unanswerable question is a failure', async () => {
     const rejected = tool('bash', {
       status: 'error',
       input: { command: 'ls /' },
@@ -171,7 +171,7 @@ describe('from the output of OpenCode', () => {
     })
   })
 
-  it('a tool that may not be used is shown by its own name', async () => {
+  it('a denied tool is shown by its own name', async () => {
     const invalid = tool('invalid', {
       status: 'completed',
       input: { tool: 'webfetch', error: 'No.' },
@@ -192,19 +192,19 @@ describe('from the output of OpenCode', () => {
     expect(result.finalOutput).toBe('One\n\nTwo')
   })
 
-  it('an error stands, whatever comes after it', async () => {
+  it('an error counts, whatever comes after it', async () => {
     const { result } = await see([error('It broke'), text('Hello'), finish('stop')])
     expect(result.failure).toEqual({ reason: 'exit', message: 'It broke', report: 'It broke' })
   })
 
-  it('an error without words is told by its name', async () => {
+  it('an error without a message is reported by its name', async () => {
     expect((await see([{ type: 'error', error: { name: 'MessageAbortedError' } }])).result.failure?.message).toBe(
       'MessageAbortedError',
     )
   })
 
   describe('rounds of tools are counted', () => {
-    it('and the run is ended when there were as many as allowed', async () => {
+    it('and the run is ended when the limit is reached', async () => {
       const lines = [finish('tool-calls'), finish('tool-calls'), text('More'), finish('stop')]
       const { result } = await see(lines, { maxTurns: 2 })
       const message = 'Reached the maximum number of turns (2).'

@@ -131,7 +131,7 @@ describe('from the output of Pi', () => {
     message: { role: 'assistant', content: [{ type: 'text', text }], ...fields },
   })
 
-  it('another session than the one asked for is no success', async () => {
+  it('another session than the requested one is a failure', async () => {
     const { result } = await see([session, delta('Hello'), ended('Hello')], { sessionId: OTHER_SESSION })
     const message = `The agent did not find the session ${OTHER_SESSION}.`
     expect({ sessionId: result.sessionId, failure: result.failure }).toEqual({
@@ -140,7 +140,7 @@ describe('from the output of Pi', () => {
     })
   })
 
-  it('a retry that works out is a notice, and the answer is the last attempt', async () => {
+  it('a successful retry is a notice, and the answer is the last attempt', async () => {
     const { events, result } = await see([
       session,
       delta('Hel'),
@@ -174,7 +174,7 @@ describe('from the output of Pi', () => {
     })
   })
 
-  it('a turn that was aborted is no success', async () => {
+  it('an aborted turn is a failure', async () => {
     const line = ended('', { stopReason: 'aborted', errorMessage: 'Request was aborted.' })
     expect((await see([session, line])).result.failure).toEqual({
       reason: 'exit',
@@ -186,7 +186,7 @@ describe('from the output of Pi', () => {
   describe('rounds of tools are counted', () => {
     const round = { type: 'turn_end', message: { role: 'assistant', stopReason: 'toolUse' }, toolResults: [] }
 
-    it('and the run is ended when there were as many as allowed', async () => {
+    it('and the run is ended when the limit is reached', async () => {
       const lines = [session, round, round, delta('More'), ended('More')]
       const { result } = await see(lines, { maxTurns: 2 })
       const message = 'Reached the maximum number of turns (2).'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Steer } from '../../../src/backends/types.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { openTalk } from '../engine/warm/direct-talk.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'
 import { threeTurns, told } from '../engine/warm/three-turns.js'
@@ -8,7 +8,7 @@ import { threeTurns, told } from '../engine/warm/three-turns.js'
 const SESSION = '01a1e430-453d-763c-ab7c-fbf86a0a6a50'
 
 const READY: Step[] = captured('pi', 'turns').slice(0, 2)
-/** From the first message to where it stands afterwards. */
+/** From the first message to the state afterwards. */
 const FIRST_TURN: Step[] = captured('pi', 'interrupt-early').slice(2, 20)
 
 const IS_READY = {
@@ -43,13 +43,13 @@ it.each([
   expect([next.finalOutput, next.usage?.inputTokens, process.isOver]).toEqual(['Answer to after', 100, false])
 })
 
-it('is interrupted as soon as it has begun to work, and not before, where that would be for nothing', async () => {
+it('is interrupted once it has begun to work, not earlier, when that would have no effect', async () => {
   const { turn } = await openStage('pi', [...READY, ...captured('pi', 'interrupt-early').slice(20)])
   expect((await turn('early', { stopOn: 'begun' })).result.failure?.reason).toBe('cancelled')
   expect((await turn('after')).result.finalOutput).toBe('Answer to after')
 })
 
-it('is interrupted when its rounds of tools are used up, and counts them anew for each message', async () => {
+it('is interrupted when its rounds of tools are used up, which are counted per message', async () => {
   const { turn } = await openStage('pi', captured('pi', 'max-turns'), { config: { maxTurns: 2 } })
   const { result } = await turn('loop')
   expect(result).toMatchObject({ failure: { reason: 'max_turns' }, usage: { inputTokens: 200 } })
@@ -116,7 +116,7 @@ describe('after an answer', () => {
     { printed: { type: 'compaction_end', reason: 'threshold', aborted: false, willRetry: false } },
   ]
 
-  it('is asked again only when it has said where it stands', async () => {
+  it('is prompted again only once it has reported its state', async () => {
     const { said, hear, begin } = await answered()
     begin('two')
     expect(said).toEqual([])
@@ -133,7 +133,7 @@ describe('after an answer', () => {
     expect(said).toEqual(['two'])
   })
 
-  it('is not asked what was taken back while it summarised', async () => {
+  it('is not prompted with what was withdrawn while it summarised', async () => {
     const { said, hear, begin } = await answered()
     hear(COMPACTION.slice(0, -1))
     const { live: taken } = begin('two')
@@ -145,7 +145,7 @@ describe('after an answer', () => {
   })
 })
 
-it('goes on after an error of the model server', async () => {
+it('continues after an error of the model server', async () => {
   const { turn } = await openStage('pi', captured('pi', 'error-then-answer'))
   expect((await turn('broken')).result.failure).toMatchObject({ reason: 'exit', message: '400 scripted error' })
   expect((await turn('after')).result.finalOutput).toBe('Answer to after')
@@ -185,7 +185,7 @@ it('a message that an extension has taken has no answer, and is not waited for',
   expect((await turn('taken')).result.failure?.reason).toBe('no_result')
 })
 
-it('an extension that asks something is told that nobody answers', async () => {
+it('an extension that asks something is told that nobody will answer', async () => {
   const question = { type: 'extension_ui_request', id: 'q', method: 'confirm', title: 'Sure?' }
   const notification = { type: 'extension_ui_request', id: 'n', method: 'notify', message: 'Hello' }
   const { turn } = await openStage('pi', [
@@ -200,7 +200,7 @@ it('an extension that asks something is told that nobody answers', async () => {
   expect([result.finalOutput, kinds]).toEqual(['Answer to one', ['started', 'output', 'complete']])
 })
 
-it('is started as for one turn, but to be told more', async () => {
+it('is started as for one turn, but with input open', async () => {
   const { driver, backend } = await openStage('pi', READY)
   const place = createPlace()
   const turn = backend.cli.turnOf({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', sessionId: SESSION })
@@ -239,7 +239,7 @@ describe('told more while it works', () => {
     expect([taken, await steer?.('late'), process.isOver]).toEqual([[true], false, false])
   })
 
-  it('has not taken what it did not read by its end, and takes no other turn, which would read it', async () => {
+  it('has not accepted what it did not read by its end, and takes no other turn, which would read it', async () => {
     const talk = openTalk('pi')
     await talk.hear(IS_READY)
     const { live, isDone } = talk.begin('first')
@@ -263,7 +263,7 @@ describe('told more while it works', () => {
     ])
   })
 
-  it('does not take what it refuses, nor what it would take for a command', async () => {
+  it('does not accept what it refuses, nor what it would treat as a command', async () => {
     const talk = openTalk('pi')
     await talk.hear(IS_READY)
     const { live } = talk.begin('first')

@@ -1,6 +1,7 @@
 import { describe, it } from 'vitest'
-import { answered, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, beginThread, progressIn, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 /** What the store holds of a person's message. */
 async function traceOf({ gateway }: Scene, platformId: string) {
@@ -11,10 +12,7 @@ async function traceOf({ gateway }: Scene, platformId: string) {
 }
 
 describe.concurrent('who may talk to the bot', () => {
-  it('answers nobody but its owner unless it is opened, and says once how to open it', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('answers only its owner unless opened, and says once how to open it', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel, ada } = scene
     const first = discord.say(ada, channel.id, 'my secret plan', { mentions: [discord.bot] })
@@ -71,7 +69,7 @@ describe.concurrent('who may talk to the bot', () => {
     ])
   })
 
-  it('lets everybody in who is in a server on its list, and in no other', async ({ expect, onTestFinished }) => {
+  it('lets everybody in a listed server in, and nobody in others', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ guild }) => ({ discordGuilds: [guild.id] }))
     const { discord, channel, ada } = scene
     const elsewhere = discord.addChannel(discord.addGuild())
@@ -81,7 +79,7 @@ describe.concurrent('who may talk to the bot', () => {
     expect(promptsOf(scene)).toEqual(['here'])
   })
 
-  it('lets everybody in who is in a channel on its list, also in its threads', async ({ expect, onTestFinished }) => {
+  it('lets everybody in a listed channel in, and in its threads', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ channel }) => ({ discordChannels: [channel.id] }))
     const { discord, guild, channel, ada, ben } = scene
     const elsewhere = discord.addChannel(guild)
@@ -93,7 +91,7 @@ describe.concurrent('who may talk to the bot', () => {
     expect(promptsOf(scene)).toEqual(['here', 'in the thread'])
   })
 
-  it('lets the people in who are on its list, also directly', async ({ expect, onTestFinished }) => {
+  it('lets listed people in, in direct messages too', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ ada }) => ({ discordUsers: [ada.id] }))
     const { discord, channel, ada, ben } = scene
     discord.say(ben, channel.id, 'from ben', { mentions: [discord.bot] })
@@ -105,7 +103,7 @@ describe.concurrent('who may talk to the bot', () => {
     expect(promptsOf(scene)).toEqual(['in a channel', 'directly'])
   })
 
-  it('lets those in who have a role on its list', async ({ expect, onTestFinished }) => {
+  it('lets people with a listed role in', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ discord, guild, ada }) => ({
       discordRoles: [discord.addRole(guild, 'crew', { users: [ada] }).id],
     }))
@@ -116,7 +114,7 @@ describe.concurrent('who may talk to the bot', () => {
     expect(promptsOf(scene)).toEqual(['from ada'])
   })
 
-  it('wants a place and a person where both are on a list', async ({ expect, onTestFinished }) => {
+  it('requires both place and person if both are listed', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ channel, ada }) => ({
       discordChannels: [channel.id],
       discordUsers: [ada.id],
@@ -142,7 +140,7 @@ describe.concurrent('who may talk to the bot', () => {
     expect(promptsOf(scene)).toEqual(['from a member'])
   })
 
-  it('takes who is named as its owner instead of the one of the application', async ({ expect, onTestFinished }) => {
+  it("takes the configured owner instead of the application's", async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ ada }) => ({ discordOwnerId: ada.id }))
     const { discord, channel, ada } = scene
     discord.say(discord.owner, channel.id, 'of the application', { mentions: [discord.bot] })

@@ -39,12 +39,12 @@ describe('the owners of an application', () => {
 })
 
 describe('who may talk to the bot', () => {
-  it('is nobody but the owners when no list is given', () => {
+  it('is only the owners if there is no list', () => {
     const people = [{ ...ANN, userId: 'owner' }, ANN, { ...DIRECT, userId: 'owner' }, DIRECT]
     expect(people.map((speaker) => mayTalk(speaker, NO_LISTS, OWNERS))).toEqual([true, false, true, false])
   })
 
-  it('is nobody at all when there is no list and no owner', () => {
+  it('is nobody if there is no list and no owner', () => {
     expect([ANN, DIRECT].map((speaker) => mayTalk(speaker, NO_LISTS, []))).toEqual([false, false])
   })
 
@@ -121,7 +121,7 @@ describe('who may talk to the bot', () => {
     )
   })
 
-  it('is directly only an owner or who is named', () => {
+  it('is, in direct messages, only an owner or a listed person', () => {
     fc.assert(
       fc.property(anySpeaker, anyLists, someIds, ({ userId, channelIds }, lists, ownerIds) => {
         const isNamed = [...ownerIds, ...lists.users].includes(userId)
@@ -157,11 +157,11 @@ describe('how the bot is opened', () => {
       `${server} and ${channel} and ${you}`,
     ],
     ['in another server, being named already', there, { guilds: ['2'], users: ['7'] }, server],
-  ])('is told %s', (_, speaker, lists, what) => {
+  ])('is explained %s', (_, speaker, lists, what) => {
     expect(howToGetAccess(speaker, { ...NO_LISTS, ...lists })).toBe(`${before}${what}${after}`)
   })
 
-  it('is told so that it works, and in a server shuts nobody out', () => {
+  it('is explained so that it works, and in a server shuts nobody out', () => {
     fc.assert(
       fc.property(anySpeaker, anySpeaker, anyLists, (speaker, other, lists) => {
         fc.pre(!mayTalk(speaker, lists, OWNERS))

@@ -3,8 +3,9 @@ import { describe, it } from 'vitest'
 import { askNow } from '../../approvals/ask-now.js'
 import { BASH } from '../../approvals/stage.js'
 import type { FakeDiscord } from './fake-discord.js'
-import { beginThread, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { beginThread, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 const BLOCK = '🔐 claude asks whether it may use Bash:\n```\ncommand: npm install\ndescription: Installs\n```'
 
@@ -75,7 +76,7 @@ describe.concurrent('a question of an agent', () => {
     ])
   })
 
-  it('is refused by a command, and not answered by who may not talk to us', async ({ expect, onTestFinished }) => {
+  it('is refused by a command, and cannot be answered by strangers', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord, gateway, ada } = scene
     const thread = await beginWork(scene)
@@ -88,7 +89,7 @@ describe.concurrent('a question of an agent', () => {
     await ended(scene, thread, `Refused by ${discord.owner.username}.`)
   })
 
-  it('calls nobody and stays in its block, whatever the agent writes', async ({ expect, onTestFinished }) => {
+  it('pings nobody and stays in its block, whatever the agent writes', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { gateway, discord } = scene
     const thread = await beginWork(scene)

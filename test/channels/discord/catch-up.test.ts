@@ -4,7 +4,8 @@ import { isAfter, MISSING_ACCESS, snowflakeAt, UNKNOWN_CHANNEL } from '../../../
 import { CatchUp } from '../../../src/channels/discord/catch-up.js'
 import { Cursor } from '../../../src/channels/discord/cursor.js'
 import { Lanes } from '../../../src/core/async.js'
-import { message, recordingLog, refusal } from './samples.js'
+import { recordingLog } from '../../kit/log.js'
+import { message, refusal } from './samples.js'
 
 const HOUR_MS = 3_600_000
 const NOW = 1_800_000_000_000
@@ -132,7 +133,7 @@ async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}
 const sorted = <T>(list: T[]): T[] => list.toSorted((a, b) => String(a).localeCompare(String(b)))
 
 describe('what was missed', () => {
-  it('is asked for in the channels and threads with something newer, and only there', async () => {
+  it('is fetched in channels and threads with something newer, and only there', async () => {
     const said = { '10': [nth(1)], '11': [nth(-1)], '12': [], '20': [nth(2)], '21': [nth(-2)] }
     const { catchUp, requests, missed, done } = await setup({ said })
     catchUp.begin(['5'])
@@ -163,7 +164,7 @@ describe('what was missed', () => {
     ])
   })
 
-  it('is not asked for where nothing is newer', async () => {
+  it('is not fetched if nothing is newer', async () => {
     const { catchUp, server, requests, done } = await setup({ said: { '10': [nth(0)] } })
     catchUp.begin(['5'])
     server('5', { '10': [nth(0)] })
@@ -171,7 +172,7 @@ describe('what was missed', () => {
     expect(requests).toEqual([])
   })
 
-  it('comes oldest first, and before what is said now', async () => {
+  it('comes oldest first, and before new messages', async () => {
     const said = { '10': nths(3) }
     const { catchUp, server, lanes, missed, done } = await setup({ said })
     catchUp.begin(['5'])
@@ -208,7 +209,7 @@ describe('what was missed', () => {
     expect(missed.map(([, id]) => id)).toEqual(nths(1_000))
   })
 
-  it('is not asked for when it is older than a day', async () => {
+  it('is not fetched if it is older than a day', async () => {
     const said = { '10': [nth(-1), nth(1)] }
     const { catchUp, server, requests, done } = await setup({ said, cursor: snowflakeAt(NOW - 72 * HOUR_MS) })
     catchUp.begin(['5'])
@@ -217,7 +218,7 @@ describe('what was missed', () => {
     expect(requests).toEqual([['10', snowflakeAt(NOW - 24 * HOUR_MS), 100]])
   })
 
-  it('is asked for of a server that was away itself', async () => {
+  it('is fetched of a server that was unavailable itself', async () => {
     const said = { '10': nths(1) }
     const { server, missed, done } = await setup({ said })
     server('5', said)
@@ -225,7 +226,7 @@ describe('what was missed', () => {
     expect(missed).toEqual([['10', nth(1), '5']])
   })
 
-  it('goes on after a message that could not be dealt with', async () => {
+  it('continues after a message that could not be handled', async () => {
     const said = { '10': nths(3) }
     const { catchUp, server, missed, done } = await setup({
       said,
@@ -265,7 +266,7 @@ describe('conversations that no server names', () => {
     expect([requests, missed]).toEqual([[['30', AWAY_SINCE, 100]], [['30', nth(1), undefined]]])
   })
 
-  it('are read once, though they are known in two ways', async () => {
+  it('are read once, even if known in two ways', async () => {
     const said = { '30': nths(2) }
     const { catchUp, missed, done } = await setup({ said, addresses: ['30'], direct: { '1': '30' } })
     catchUp.begin([])
@@ -273,7 +274,7 @@ describe('conversations that no server names', () => {
     expect(missed.map(([, id]) => id)).toEqual(nths(2))
   })
 
-  it('are read though somebody cannot be written to', async () => {
+  it('are read even if somebody cannot be written to', async () => {
     const said = { '20': [nth(1)], '30': [nth(2)] }
     const { catchUp, missed, done } = await setup({
       said,
@@ -289,7 +290,7 @@ describe('conversations that no server names', () => {
     ])
   })
 
-  it('are read though the network fails when they are looked for', async () => {
+  it('are read even if the network fails while they are listed', async () => {
     const said = { '20': [nth(1)], '30': [nth(2)] }
     const { catchUp, missed, done } = await setup({
       said,
@@ -305,7 +306,7 @@ describe('conversations that no server names', () => {
     ])
   })
 
-  it('are looked at when all servers have appeared, and not before', async () => {
+  it('are read once all servers have appeared, not before', async () => {
     const { catchUp, server, asked, done } = await setup({ said: {} })
     catchUp.begin(['5', '6'])
     server('5', {})
@@ -331,7 +332,7 @@ describe('a server that does not appear', () => {
     expect([before, asked.length, await isFree()]).toEqual([[0, false], 1, true])
   })
 
-  it('until later is asked for all the same since we were away', async () => {
+  it('until later is fetched since we were away', async () => {
     const said = { '10': nths(2) }
     const { catchUp, server, missed, isFree, lanes } = await setup({ said })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -346,7 +347,7 @@ describe('a server that does not appear', () => {
     expect([hasGoneOn, missed.map(([, id]) => id)]).toEqual([true, nths(2)])
   })
 
-  it('until later is asked for since we were away, also when another session began meanwhile', async () => {
+  it('until later is fetched since we were away, even if another session has begun since', async () => {
     const said = { '10': nths(2) }
     const { catchUp, server, missed, isFree, lanes } = await setup({ said })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -374,7 +375,7 @@ describe('a server that does not appear', () => {
 })
 
 describe('a channel that cannot be read', () => {
-  it('is asked for again after a failure of the network, without a gap', async () => {
+  it('is fetched again after a network failure, without a gap', async () => {
     const said = { '10': nths(150) }
     const { catchUp, server, requests, missed, log, done } = await setup({
       said,
@@ -394,7 +395,7 @@ describe('a channel that cannot be read', () => {
     ])
   })
 
-  it('is asked for again when Discord does not know our token in passing', async () => {
+  it('is fetched again if Discord temporarily rejects our token', async () => {
     const said = { '10': nths(1), '30': nths(2) }
     const failures = { '10': [refusal(0, 401)], '1': [refusal(0, 401)], '30': [refusal(0, 401)] }
     const { catchUp, server, missed, done } = await setup({ said, failures, direct: { '1': '30' } })
@@ -411,7 +412,7 @@ describe('a channel that cannot be read', () => {
   it.each([
     ['gone', UNKNOWN_CHANNEL, 404],
     ['closed to us', MISSING_ACCESS, 403],
-  ])('because it is %s is left out with a word in the log, and the others are read', async (_, code, status) => {
+  ])('because it is %s is skipped with a log entry, and the others are read', async (_, code, status) => {
     const said = { '10': nths(1), '11': nths(1) }
     const failures = { '10': [refusal(code, status)] }
     const { catchUp, server, requests, missed, errors, log, done } = await setup({ said, failures })
@@ -427,7 +428,7 @@ describe('a channel that cannot be read', () => {
     ])
   })
 
-  it('is not asked for again when the channel stops', async () => {
+  it('is not fetched again when the channel stops', async () => {
     const failures = { '10': Array.from({ length: 9 }, () => new Error('socket hang up')) }
     const { catchUp, server, requests, stopped, lanes, isFree } = await setup({ said: {}, failures })
     catchUp.begin(['5'])
@@ -439,7 +440,7 @@ describe('a channel that cannot be read', () => {
     expect([requests.length, await isFree()]).toEqual([1, false])
   })
 
-  it('because the channel stops while conversations are looked for keeps the cursor', async () => {
+  it('because the channel stops while conversations are listed keeps the cursor', async () => {
     const failures = { '1': Array.from({ length: 9 }, () => new Error('socket hang up')) }
     const { catchUp, log, stopped, isFree } = await setup({ said: { '30': nths(1) }, failures, direct: { '1': '30' } })
     catchUp.begin([])
@@ -450,7 +451,7 @@ describe('a channel that cannot be read', () => {
   })
 })
 
-it('the cursor stays where it is until everything was asked for and dealt with', async () => {
+it('the cursor does not move until everything was fetched and handled', async () => {
   const said = { '10': nths(2) }
   const gates: Array<() => void> = []
   const { catchUp, server, isFree, done } = await setup({

@@ -45,7 +45,7 @@ describe('channels', () => {
     ])
   })
 
-  it('are asked for once when they are not known', async () => {
+  it('are fetched once if unknown', async () => {
     const { channels, asked } = setup(
       channel({ id: '20', type: ChannelType.PrivateThread, parent_id: '10', guild_id: '5' }),
     )
@@ -53,12 +53,12 @@ describe('channels', () => {
     expect([await channels.get('20'), await channels.get('20'), asked]).toEqual([facts, facts, ['20']])
   })
 
-  it('are in the server that a message came from when the API does not say it', async () => {
+  it('are in the server of the message if the API does not say it', async () => {
     const { channels } = setup(channel({ id: '10', type: ChannelType.GuildText }))
     expect(await channels.get('10', '5')).toEqual({ id: '10', type: ChannelType.GuildText, guildId: '5' })
   })
 
-  it('are asked for again when they were forgotten, or could not be had', async () => {
+  it('are fetched again if they were forgotten or could not be fetched', async () => {
     const { channels, asked } = setup(channel({ id: '10', type: ChannelType.GuildText }))
     await channels.get('10')
     channels.forget('10')

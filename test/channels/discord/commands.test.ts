@@ -5,8 +5,9 @@ import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, progressIn, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 const ANY_ID = '[0-9a-f-]{36}'
 
@@ -126,7 +127,7 @@ describe.concurrent('commands', () => {
     ])
   })
 
-  it('tells which there are when there is none of that name', async ({ expect, onTestFinished }) => {
+  it('list the existing ones if there is none of that name', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     const direct = discord.directChannel(discord.owner)
@@ -210,7 +211,7 @@ describe.concurrent('commands', () => {
     ])
   })
 
-  it('/resume goes on in the session of another thread', async ({ expect, onTestFinished }) => {
+  it('/resume continues the session of another thread', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage } = scene
     await beginThread(scene)
@@ -226,7 +227,7 @@ describe.concurrent('commands', () => {
     ])
   })
 
-  it('/queue shows what is worked on and what waits', async ({ expect, onTestFinished }) => {
+  it('/queue shows running and waiting messages', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const thread = await beginThread(scene)
@@ -242,7 +243,7 @@ describe.concurrent('commands', () => {
 })
 
 describe.concurrent('what is suggested while a command is typed', () => {
-  it('is what is known for it, and fits what was typed', async ({ expect, onTestFinished }) => {
+  it('is what fits the typed text', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ stage }) => ({
       projects: { site: { directory: stage.makeDirectory('site') }, tool: { directory: stage.makeDirectory('tool') } },
     }))
@@ -304,7 +305,7 @@ describe.concurrent('/stop', () => {
     ])
   })
 
-  it('works as a line, and tells what waits still', async ({ expect, onTestFinished }) => {
+  it('works as a line, and says what still waits', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const thread = await beginThread(scene)
@@ -375,7 +376,7 @@ describe.concurrent('buttons', () => {
     ])
   })
 
-  it('Stop takes out a message that waits to be tried again, and the progress message says so', async ({
+  it('Stop removes a message that waits for a retry, and the progress message says so', async ({
     expect,
     onTestFinished,
   }) => {
@@ -385,14 +386,14 @@ describe.concurrent('buttons', () => {
     discord.say(discord.owner, thread.id, steps({ text: 'I begin.' }, { hold: 'it' }, { fail: 'Out of luck' }))
     await until(() => progressIn(discord, thread.id), 'a progress message')
     stage.release('it')
-    await until(() => stage.logged.some((line) => line.includes('turn.failed')), 'the failure')
+    await until(() => stage.logsOf('turn.failed').length > 0, 'the failure')
     const answer = await press(scene, thread.id, 'stop')
     const next = await goOn(scene, thread.id, 'and now?')
     await until(() => progressIn(discord, thread.id) === undefined, 'the end of the progress message')
     expect([answer, next]).toEqual(['Dropped the message that waited.', 'You said: and now?'])
   })
 
-  it('Retry takes a message up again that failed, and is gone then', async ({ expect, onTestFinished }) => {
+  it('Retry retries a failed message, and then disappears', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const text = steps({ fail: 'Not logged in · Please run /login', unless: 'login' }, { text: 'here I am' })
@@ -408,7 +409,7 @@ describe.concurrent('buttons', () => {
     ])
   })
 
-  it('Retry works although its button cannot be taken away', async ({ expect, onTestFinished }) => {
+  it('Retry works even if its button cannot be removed', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const text = steps({ fail: 'Not logged in · Please run /login', unless: 'login' }, { text: 'here I am' })
@@ -438,7 +439,7 @@ describe.concurrent('buttons', () => {
 })
 
 describe.concurrent('/ask', () => {
-  it('opens a thread in a channel, in which the conversation goes on', async ({ expect, onTestFinished }) => {
+  it('opens a thread in a channel, in which the conversation continues', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const { answer, isPrivate } = await slash(scene, channel.id, 'ask', { text: 'what is this?' })
@@ -454,7 +455,7 @@ describe.concurrent('/ask', () => {
     ])
   })
 
-  it('that is refused is told why once, in a thread named after it', async ({ expect, onTestFinished }) => {
+  it('that is refused is explained once, in a thread named after it', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     // No text remains of it.
@@ -478,7 +479,7 @@ describe.concurrent('/ask', () => {
     expect([answer, discord.threadsIn(channel.id)]).toEqual(['Write what the agent should do.', []])
   })
 
-  it('is answered in the channel, as a reply, where no thread can be opened', async ({ expect, onTestFinished }) => {
+  it('is answered in the channel, as a reply, if no thread can be opened', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ discord, channel }) => {
       discord.deny(channel.id, PermissionFlagsBits.CreatePublicThreads)
       return {}
@@ -494,7 +495,7 @@ describe.concurrent('/ask', () => {
     ])
   })
 
-  it('asks where it stands in a thread and in a direct message', async ({ expect, onTestFinished }) => {
+  it('asks in place in a thread and in a direct message', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const thread = await beginThread(scene)
@@ -542,7 +543,7 @@ describe.concurrent('a message that waits', () => {
     expect(answersIn(discord, thread.id).slice(1)).toEqual(['released', 'You said: the last'])
   })
 
-  it('is not changed any more when an agent has begun with it', async ({ expect, onTestFinished }) => {
+  it('can no longer be changed once an agent has begun', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const text = steps({ hold: 'it' }, { text: 'as it was' })

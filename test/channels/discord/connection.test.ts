@@ -1,18 +1,17 @@
-// Breaks the connection in all the ways Discord does. Whatever is said meanwhile is answered once and in order.
+// Breaks the connection in all the ways Discord does. Whatever is said in the meantime is answered once and in order.
 
 import { describe, it, type TestContext } from 'vitest'
 import { openDiscord } from '../../../src/channels/configured-channels.js'
 import { startGateway } from '../../../src/gateway.js'
 import type { FakeChannel } from './fake-discord-records.js'
 import { answersIn, beginThread, DiscordStage, openScene, type Scene } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 /** Far below any time-out involved. */
 const QUICKLY_MS = 10_000
 
 describe('A connection to Discord', { concurrent: true }, () => {
-  it('that cannot be made at the start is made later; the gateway starts all the same', async (context) => {
+  it('that cannot be established at the start is established later; the gateway starts anyway', async (context) => {
     const { expect, onTestFinished } = context
     const stage = await DiscordStage.open(onTestFinished)
     const { discord } = stage
@@ -25,11 +24,11 @@ describe('A connection to Discord', { concurrent: true }, () => {
     await discord.waitFor(() => discord.isConnected, 60_000)
 
     const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
-    await expect.poll(() => discord.threadOf(id) && answersIn(discord, id), IN_TIME).toEqual(answers('hello'))
+    await expect.poll(() => discord.threadOf(id) && answersIn(discord, id)).toEqual(answers('hello'))
     expect(requests).toEqual(0)
   })
 
-  it('that breaks is resumed, and what was said meanwhile comes with it', async ({ expect, onTestFinished }) => {
+  it('that breaks is resumed, with what was said in the meantime', async ({ expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
     discord.dropSocket()
@@ -37,13 +36,11 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.resumes === 1, 'a resumed session')
     say(discord, thread, 'last')
-    await expect
-      .poll(() => answersIn(discord, thread.id), IN_TIME)
-      .toEqual(answers('hello', 'one', 'two', 'three', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'three', 'last'))
     expect(discord.identifies).toEqual(1)
   })
 
-  it('that Discord wants to be made anew is resumed', async ({ expect, onTestFinished }) => {
+  it('that Discord asks to reconnect is resumed', async ({ expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
     discord.requestReconnect()
@@ -51,7 +48,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.resumes === 1, 'a resumed session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'last'))
     expect(discord.identifies).toEqual(1)
   })
 
@@ -63,11 +60,11 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.resumes === 1, 'a resumed session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'last'))
     expect(discord.identifies).toEqual(1)
   })
 
-  it('whose session is gone begins another one, and asks for what it missed', async ({ expect, onTestFinished }) => {
+  it('whose session is gone begins another one, and fetches what it missed', async ({ expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
     discord.invalidateSession()
@@ -75,7 +72,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.identifies === 2, 'a new session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'last'))
     expect(discord.resumes).toEqual(0)
   })
 
@@ -91,7 +88,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.identifies === 2, 'a new session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'last'))
   })
 
   it('that may not be resumed begins another session', async ({ expect, onTestFinished }) => {
@@ -103,11 +100,11 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.identifies === 2, 'a new session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'last'))
     expect(discord.resumes).toEqual(0)
   })
 
-  it('on which no heartbeat is answered is made anew', async ({ expect, onTestFinished }) => {
+  it('on which no heartbeat is answered is re-established', async ({ expect, onTestFinished }) => {
     const stage = await DiscordStage.open(onTestFinished)
     const { discord } = stage
     const channel = discord.addChannel(discord.addGuild())
@@ -123,7 +120,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     discord.settings.acknowledgesHeartbeats = true
     discord.resumeDelivery()
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'last'))
     expect(discord.identifies).toEqual(1)
   })
 
@@ -146,9 +143,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     ids.push(discord.say(discord.owner, channel.id, 'after all', mention).id)
     const threads = () => ids.map((id) => (discord.threadOf(id) ? answersIn(discord, id) : []))
-    await expect
-      .poll(threads, IN_TIME)
-      .toEqual([answers('before READY'), answers('before the server'), answers('after all')])
+    await expect.poll(threads).toEqual([answers('before READY'), answers('before the server'), answers('after all')])
     expect({
       asked: stage
         .journal()
@@ -170,12 +165,12 @@ describe('A connection to Discord', { concurrent: true }, () => {
     say(discord, thread, 'last')
     // A command does not wait for the agent.
     await expect
-      .poll(() => answersIn(discord, thread.id).toSorted(), IN_TIME)
+      .poll(() => answersIn(discord, thread.id).toSorted())
       .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one')])
     expect(await gateway.store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
-  it('with a wrong token fails the start, and says where there is a right one', async ({ expect, onTestFinished }) => {
+  it('with a wrong token fails the start, and says where to get a right one', async ({ expect, onTestFinished }) => {
     const stage = await DiscordStage.open(onTestFinished)
 
     const started = stage.start({ discordBotToken: 'MTIzNDU2.Gwrong.abcdefghijklmnopqrstuvwxyz' })
@@ -187,7 +182,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     })
   })
 
-  it('without the intent to read messages fails the start, and says where it is', async ({
+  it('without the message content intent fails the start, and says where to enable it', async ({
     expect,
     onTestFinished,
   }) => {
@@ -201,31 +196,34 @@ describe('A connection to Discord', { concurrent: true }, () => {
     })
   })
 
-  it('whose token is refused later is tried again until it is taken', async ({ expect, onTestFinished }) => {
+  it('whose token is refused later is retried until it is accepted', async ({ expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
 
     discord.fail('GET /gateway/bot', { kind: 'status', status: 401 }, 1_000)
     discord.dropSocket(4004)
     say(discord, thread, 'one')
-    await until(() => logged(stage, 'discord.disconnected')?.['code'] === 4004, 'a word about the code')
-    await until(() => logged(stage, 'discord.not-connected'), 'an attempt')
+    await until(() => stage.logsOf('discord.disconnected').at(-1)?.['code'] === 4004, 'a word about the code')
+    await until(() => stage.logsOf('discord.not-connected').at(-1), 'an attempt')
     discord.clearFaults()
 
     await until(() => discord.identifies === 2, 'a new session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'last'))
   })
 
-  it('whose token is refused for good does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+  it('whose token is refused permanently does not keep the gateway from stopping', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const { stage, discord, gateway } = await openScene(onTestFinished)
     discord.fail('GET /gateway/bot', { kind: 'status', status: 401 }, 1_000)
     discord.dropSocket(4004)
-    await until(() => logged(stage, 'discord.not-connected'), 'an attempt')
+    await until(() => stage.logsOf('discord.not-connected').at(-1), 'an attempt')
 
     expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
   })
 
-  it('that is being made anew does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+  it('that is being re-established does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
     const { stage, discord, gateway } = await openScene(onTestFinished)
     discord.refuseResume()
     discord.pauseDelivery()
@@ -235,10 +233,10 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
   })
 
-  it('to a Discord that is away does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+  it('to an unreachable Discord does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
     const { stage, discord, gateway } = await openScene(onTestFinished)
     discord.goOffline()
-    await until(() => logged(stage, 'discord.reconnecting'), 'the line to be down')
+    await until(() => stage.logsOf('discord.reconnecting').at(-1), 'the line to be down')
 
     expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
   })
@@ -281,11 +279,6 @@ function say(discord: Scene['discord'], { id }: FakeChannel, ...texts: string[])
 
 function answers(...texts: string[]): string[] {
   return texts.map((text) => `You said: ${text}`)
-}
-
-/** The last log line with this message. */
-function logged(stage: DiscordStage, message: string): Record<string, unknown> | undefined {
-  return stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>).findLast(({ msg }) => msg === message)
 }
 
 async function durationOf(work: Promise<unknown> | undefined): Promise<number> {

@@ -46,27 +46,27 @@ afterEach(() => {
 })
 
 describe('the cursor', () => {
-  it('begins now on the first start of all, and that is kept', async () => {
+  it('begins now on the very first start, which is stored', async () => {
     const { cursor, saved } = setup()
     await cursor.load()
     const now = snowflakeAt(NOW)
     expect([cursor.after, saved()]).toEqual([now, now])
   })
 
-  it('goes on from where it was, a minute earlier', async () => {
+  it('continues from where it was, a minute earlier', async () => {
     const { cursor, saved } = setup(snowflakeAt(NOW))
     await cursor.load()
     expect([cursor.after, saved()]).toEqual([snowflakeAt(NOW - 60_000), snowflakeAt(NOW)])
   })
 
-  it('never goes back before the first start of all', async () => {
+  it('never goes back before the very first start', async () => {
     const firstStart = snowflakeAt(NOW - 1_000)
     const { cursor } = setup(snowflakeAt(NOW), firstStart)
     await cursor.load()
     expect(cursor.after).toBe(firstStart)
   })
 
-  it('knows the first start of all after a restart', async () => {
+  it('knows the very first start after a restart', async () => {
     const values = new Map<string, string>()
     const host = {
       recall: async (name: string) => values.get(name),
@@ -94,7 +94,7 @@ describe('the cursor', () => {
     expect([values.get('cursor'), second.after]).toEqual([later, snowflakeAt(NOW)])
   })
 
-  it('is a minute before what is dealt with', async () => {
+  it('is a minute before what was handled', async () => {
     const { cursor } = setup('0')
     await cursor.load()
     const id = String(MINUTE * 3n)
@@ -104,7 +104,7 @@ describe('the cursor', () => {
     expect(cursor.after).toBe(String(MINUTE * 2n))
   })
 
-  it('goes up to what is dealt with', async () => {
+  it('advances to what was handled', async () => {
     const { cursor, saved } = setup('500')
     await cursor.load()
     cursor.begin('600')
@@ -113,7 +113,7 @@ describe('the cursor', () => {
     expect(saved()).toBe('600')
   })
 
-  it('stays before the first that is still being dealt with, though later ones are done', async () => {
+  it('stays before the first message still being handled, even if later ones are done', async () => {
     const { cursor, saved } = setup('500')
     await cursor.load()
     for (const id of ['600', '700', '800']) cursor.begin(id)
@@ -149,7 +149,7 @@ describe('the cursor', () => {
     expect([held, saved()]).toEqual(['500', '600'])
   })
 
-  it('is saved by itself now and then, and only when it has moved', async () => {
+  it('is saved now and then, and only if it has moved', async () => {
     const { cursor, saved, database } = setup('500')
     await cursor.load()
     onTestFinished(() => cursor.close())
@@ -163,7 +163,7 @@ describe('the cursor', () => {
     expect([early, later, database.writes]).toEqual(['500', '600', 1])
   })
 
-  it('tells that it could not be saved, and tries again', async () => {
+  it('reports that it could not be saved, and retries', async () => {
     const { cursor, saved, errors, database } = setup('500')
     await cursor.load()
     onTestFinished(() => cursor.close())

@@ -9,7 +9,8 @@ import {
   UNKNOWN_MESSAGE,
 } from '../../../src/channels/discord/api.js'
 import { Destinations } from '../../../src/channels/discord/destinations.js'
-import { message, recordingLog, refusal } from './samples.js'
+import { recordingLog } from '../../kit/log.js'
+import { message, refusal } from './samples.js'
 
 const POST = { message: { content: 'Done', nonce: 'n', enforce_nonce: true } }
 const REFERENCE = { message_reference: { message_id: '20', fail_if_not_exists: false } }
@@ -49,7 +50,7 @@ function setup() {
 const contentOf = ({ content }: RESTPostAPIChannelMessageJSONBody): string => content ?? ''
 
 describe('a thread', () => {
-  it('is opened once, and what is posted meanwhile waits for it', async () => {
+  it('is opened once, and posts wait for it meanwhile', async () => {
     const { destinations, calls, discord } = setup()
     let go = (): void => {}
     discord.opens = () => new Promise((resolve) => (go = resolve))
@@ -71,7 +72,7 @@ describe('a thread', () => {
     ])
   })
 
-  it('that is there already is used without a word', async () => {
+  it('that exists already is used silently', async () => {
     const { destinations, threads, discord, log } = setup()
     threads.add('20')
     discord.opens = async () => {
@@ -107,7 +108,7 @@ describe('a thread', () => {
 })
 
 describe('a thread that cannot be used', () => {
-  it('is not opened again and again; what is said goes to its channel, beside the message', async () => {
+  it('is not opened again and again; posts go to its channel, as replies to the message', async () => {
     const { destinations, calls, discord, log } = setup()
     discord.opens = async () => {
       throw refusal(MISSING_PERMISSIONS, 403)
@@ -165,7 +166,7 @@ describe('a thread that cannot be used', () => {
     ])
   })
 
-  it('is not given up when it could not be opened in passing: the post fails, and the next one opens it', async () => {
+  it('is not given up after a temporary failure to open it: the post fails, and the next one opens it', async () => {
     const { destinations, calls, discord } = setup()
     discord.opens = async () => {
       throw new Error('socket hang up')
@@ -183,7 +184,7 @@ describe('a thread that cannot be used', () => {
     ])
   })
 
-  it('is not given up for what passes: that is a failure of the post', async () => {
+  it('is not given up for a temporary failure: only the post fails', async () => {
     const { destinations, threads, discord } = setup()
     threads.add('20')
     discord.refusesPostsWith = 50_035

@@ -4,8 +4,9 @@ import { describe, it } from 'vitest'
 import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
-import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, progressIn, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 /** Sends a message of the owner that starts a conversation. */
 function ask({ discord, channel }: Scene, text: string): string {
@@ -26,7 +27,7 @@ async function comeDue({ stage, gateway }: Scene, failures: number): Promise<voi
 
 /** Waits until an attempt has failed, and makes the next one the last. */
 async function skipRetries(scene: Scene): Promise<void> {
-  await until(() => scene.stage.logged.some((line) => line.includes('turn.failed')), 'the first failure')
+  await until(() => scene.stage.logsOf('turn.failed').length > 0, 'the first failure')
   await comeDue(scene, 3)
 }
 
@@ -37,8 +38,8 @@ function hasRetryButton({ discord }: Scene, channelId: string): boolean[] {
     .map((message) => discord.buttonsOf(message).some((id) => id.startsWith('retry:')))
 }
 
-describe.concurrent('what a person is told when it goes wrong', () => {
-  it('tells how to log in when the agent is not logged in', async ({ expect, onTestFinished }) => {
+describe.concurrent('what a person is told when something goes wrong', () => {
+  it('says how to log in if the agent is not logged in', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const id = ask(scene, steps({ fail: 'Not logged in · Please run /login' }))
     expect([await answered(scene.discord, id), hasRetryButton(scene, id)]).toEqual([
@@ -51,7 +52,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     ])
   })
 
-  it('tells until when a limit lasts, in the time of who reads it, and answers after it', async ({
+  it("says until when a limit lasts, in the reader's time zone, and answers after it", async ({
     expect,
     onTestFinished,
   }) => {
@@ -76,7 +77,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     ])
   })
 
-  it('tells what to do when it took too long, after it was tried again', async ({ expect, onTestFinished }) => {
+  it('says what to do when it took too long, after a retry', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { queryTimeoutMs: 3_000 })
     const { stage, discord } = scene
     const id = ask(scene, steps({ text: 'I begin.' }, { hold: 'never' }))
@@ -100,7 +101,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     ])
   })
 
-  it('tells that the session was lost, beside an answer from a fresh one', async ({ expect, onTestFinished }) => {
+  it('says that the session was lost, with an answer from a fresh one', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const thread = await beginThread(scene)
@@ -114,7 +115,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     ])
   })
 
-  it('tells what to do when the agent is not installed', async ({ expect, onTestFinished }) => {
+  it('says what to do if the agent is not installed', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { backendCliPath: 'no-such-agent' })
     const id = ask(scene, 'hello')
     const answers = await answered(scene.discord, id)
@@ -129,7 +130,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     ])
   })
 
-  it('tells what the agent said when it fails for another reason', async ({ expect, onTestFinished }) => {
+  it('repeats what the agent said if it fails for another reason', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const id = ask(scene, steps({ fail: 'The disk is full' }))
     await skipRetries(scene)
@@ -140,7 +141,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     ])
   })
 
-  it('tells that a message is one too many, and takes the others', async ({ expect, onTestFinished }) => {
+  it('refuses one message too many, and accepts the others', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { maxQueueDepth: 1 })
     const { stage, discord } = scene
     const thread = await beginThread(scene)
@@ -157,7 +158,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     ])
   })
 
-  it('goes on with other conversations when one fails', async ({ expect, onTestFinished }) => {
+  it('continues other conversations when one fails', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     const failed = ask(scene, steps({ fail: 'Not logged in' }))

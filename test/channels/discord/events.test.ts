@@ -1,6 +1,7 @@
 import { describe, it } from 'vitest'
-import { answered, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, progressIn, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 /** A task from the scheduler, a heartbeat or a hook, with the output channel for its answer. */
 async function give(
@@ -27,7 +28,7 @@ describe.concurrent('the output channel', () => {
     ]).toEqual([[['You said: look at the logs', 0, undefined]], [], []])
   })
 
-  it('goes on in the same session when somebody replies there', async ({ expect, onTestFinished }) => {
+  it('continues the same session when somebody replies there', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ channel }) => ({ outputChannelId: channel.id }))
     const { stage, discord, channel } = scene
     await give(scene, 'heartbeat', 'is all well?')

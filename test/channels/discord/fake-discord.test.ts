@@ -31,7 +31,7 @@ const COMMANDS = [
 
 /** Run concurrently: most of the time is spent waiting for the client. */
 describe.concurrent('the real client', () => {
-  it('logs in and gets what is said, with the roles of who said it', async ({ onTestFinished }) => {
+  it('logs in and gets messages, with the roles of their authors', async ({ onTestFinished }) => {
     const { discord, guild, channel, ada, seen } = await stage(onTestFinished)
     const role = discord.addRole(guild, 'crew', { users: [ada] })
     const said = discord.say(ada, channel.id, 'hello', { mentions: [discord.bot] })
@@ -114,7 +114,7 @@ describe.concurrent('the real client', () => {
     await expect(forbidden).rejects.toThrow('Used disallowed intents')
   })
 
-  it('waits when a bucket is empty, and is never told off', async ({ onTestFinished }) => {
+  it('waits when a bucket is empty, and never gets a 429', async ({ onTestFinished }) => {
     const { discord, client, channel } = await stage(onTestFinished)
     discord.limits.postMessage = { limit: 2, perMs: 300 }
     const startedAt = Date.now()
@@ -122,7 +122,7 @@ describe.concurrent('the real client', () => {
     expect([Date.now() - startedAt >= 600, discord.textsIn(channel.id).length, discord.overruns]).toEqual([true, 5, []])
   })
 
-  it('is counted when it goes beyond a bucket although it was told', async ({ onTestFinished }) => {
+  it('is counted when it exceeds a bucket despite the announcement', async ({ onTestFinished }) => {
     const { discord, channel } = await stage(onTestFinished)
     discord.limits.postMessage = { limit: 1, perMs: 60_000 }
     const rude = async () => {
@@ -325,7 +325,7 @@ describe.concurrent('the real client', () => {
     expect([discord.identifies, discord.isConnected]).toEqual([1, true])
   })
 
-  it('identifies anew when its session is gone, and what it missed is not replayed', async ({ onTestFinished }) => {
+  it('identifies again when its session is gone, and missed events are not replayed', async ({ onTestFinished }) => {
     const { discord, channel, ada, seen } = await stage(onTestFinished)
     discord.refuseResume()
     discord.dropSocket()
@@ -413,7 +413,7 @@ describe.concurrent('the real client', () => {
     expect([await reply(late.id), await reply(twice.id), await reply(twice.id)]).toEqual([10_062, 'taken', 40_060])
   })
 
-  it('completes what is typed', async ({ onTestFinished }) => {
+  it('autocompletes', async ({ onTestFinished }) => {
     const { discord, client, channel, ada } = await stage(onTestFinished, { commands: COMMANDS })
     client.on('interactionCreate', (interaction) => {
       if (!interaction.isAutocomplete()) return

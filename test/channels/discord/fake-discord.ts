@@ -16,7 +16,7 @@
  * await discord.stop()
  * ```
  *
- * Times are in milliseconds. `waitFor` polls and throws after its deadline.
+ * Times are in milliseconds.
  *
  * **Start and stop**: `FakeDiscord.start(): Promise<FakeDiscord>`, `stop(): Promise<void>`, `apiUrl` (ends with
  * `/api`), `token`.
@@ -37,8 +37,8 @@
  * - `edit(message, content): APIMessage`, `delete(message)`, `react(user, message, emoji)`.
  * - `slash(user, channelId, name, options?): InteractionHandle`, `press(user, message, customId): InteractionHandle`,
  *   `autocomplete(user, channelId, name, option, typed, others?): Promise<Choice[]>`. The command must have been
- *   registered. The handle has `answer(deadlineMs?): Promise<string>` (the final text the person sees, once it has
- *   loaded), `acknowledged(deadlineMs?)`, `callback`, `response`, `isEphemeral`, `followUps`.
+ *   registered. The handle has `answer(): Promise<string>` (the final text the person sees, once it has
+ *   loaded), `acknowledged()`, `callback`, `response`, `isEphemeral`, `followUps`.
  *
  * **What exists**: `messagesIn(channelId): APIMessage[]` (oldest first, without Discord's own), `textsIn(channelId):
  * string[]` (the contents of the bot's), `message(id)`, `threadOf(messageId): FakeChannel | undefined`,
@@ -46,8 +46,7 @@
  * `typing`, `commands`, `requests: LoggedRequest[]` and `requestsTo('POST /channels/:id/messages')`: each has `method`,
  * `route`, `path`, `query`, `body`, `files`, `at`, `status` (absent until, and unless, it was answered) and `fault`.
  *
- * **Waiting**: `waitFor(predicate, deadlineMs = 60_000): Promise<T>` returns the first value that is not undefined,
- * null or false.
+ * **Waiting**: `waitFor(look, longestMs?)` is `until`, with the latest requests in its error.
  *
  * **Rate limits**: `limits.postMessage = { limit: 5, perMs: 5_000 }` and so on. `bucketViolations`: requests beyond a
  * bucket after a response had announced that nothing remains; `overruns`: all beyond a bucket, even if the client
@@ -75,7 +74,6 @@
  * no private threads, no commands of a single guild, no link embeds. People may write everywhere.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   ChannelType,
   InteractionResponseType,
@@ -102,6 +100,7 @@ import { isoTime, type FakeChannel, type FakeGuild, type FakeMessage } from './f
 import { Routes, type Typing } from './fake-discord-routes.js'
 import { defaultSettings, type Settings } from './fake-discord-settings.js'
 import { BOT_PERMISSIONS, EVERYONE_PERMISSIONS, World, type WorldEvent } from './fake-discord-world.js'
+import { until } from '../../kit/waiting.js'
 
 export interface GivenFile {
   name: string
@@ -110,7 +109,6 @@ export interface GivenFile {
 }
 
 const ORDINARY = new Set([MessageType.Default, MessageType.Reply, MessageType.ChatInputCommand])
-const POLL_MS = 5
 
 export class FakeDiscord {
   readonly token = 'MTIzNDU2Nzg5MDEyMzQ1Njc4.Gfake.0123456789abcdefghijklmnopqrstuvwxyz'
@@ -357,14 +355,8 @@ export class FakeDiscord {
     return this.requests.filter(({ method, path }) => pattern.test(`${method} ${path}`))
   }
 
-  async waitFor<T>(predicate: () => T, deadlineMs = 60_000): Promise<NonNullable<Exclude<T, false>>> {
-    const endsAt = Date.now() + deadlineMs
-    for (;;) {
-      const value = predicate()
-      if (value !== undefined && value !== null && value !== false) return value as NonNullable<Exclude<T, false>>
-      if (Date.now() > endsAt) throw new Error(`It did not come within ${deadlineMs} ms.\n${this.#recent()}`)
-      await sleep(POLL_MS)
-    }
+  waitFor<T>(look: () => T | undefined | null | false, longestMs?: number): Promise<T> {
+    return until(look, () => `${String(look)}\n${this.#recent()}`, longestMs)
   }
 
   // Rate limits and faults
@@ -485,7 +477,7 @@ export class FakeDiscord {
     return new InteractionHandle(
       interaction,
       (record) => this.#seen(record),
-      (predicate, deadlineMs) => this.waitFor(predicate, deadlineMs),
+      (look) => this.waitFor(look),
     )
   }
 
@@ -502,12 +494,12 @@ export class FakeDiscord {
 export class InteractionHandle {
   readonly #interaction: FakeInteraction
   readonly #seen: (record: FakeMessage) => APIMessage
-  readonly #waitFor: <T>(predicate: () => T, deadlineMs?: number) => Promise<NonNullable<Exclude<T, false>>>
+  readonly #waitFor: FakeDiscord['waitFor']
 
   constructor(
     interaction: FakeInteraction,
     seen: (record: FakeMessage) => APIMessage,
-    waitFor: <T>(predicate: () => T, deadlineMs?: number) => Promise<NonNullable<Exclude<T, false>>>,
+    waitFor: FakeDiscord['waitFor'],
   ) {
     this.#interaction = interaction
     this.#seen = seen
@@ -537,12 +529,12 @@ export class InteractionHandle {
     return this.#interaction.followUps.map((record) => this.#seen(record))
   }
 
-  async acknowledged(deadlineMs?: number): Promise<InteractionResponseType> {
-    return this.#waitFor(() => this.callback, deadlineMs)
+  async acknowledged(): Promise<InteractionResponseType> {
+    return this.#waitFor(() => this.callback)
   }
 
-  async answer(deadlineMs?: number): Promise<string> {
-    const message = await this.#waitFor(() => this.#shown(), deadlineMs)
+  async answer(): Promise<string> {
+    const message = await this.#waitFor(() => this.#shown())
     return message.content
   }
 

@@ -1,12 +1,12 @@
-import { once } from 'node:events'
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type APIMessage, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord, GivenFile } from './fake-discord.js'
-import { answered, answersIn, beginThread, openScene, type Scene, steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, openScene, type Scene } from './stage.js'
+import { listen } from '../../kit/loopback.js'
 
 /** Sends a message of the owner with files, and waits for that many answers. */
 async function send(scene: Scene, text: string, attachments: GivenFile[], count = 1): Promise<string> {
@@ -29,7 +29,7 @@ async function contentOf(file: { url: string } | undefined): Promise<string> {
 }
 
 describe.concurrent('files that people send', () => {
-  it('are saved where the agent works, and named to it', async ({ expect, onTestFinished }) => {
+  it('are saved where the agent works, and their paths passed to it', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const id = await send(scene, 'what is in these?', [
       { name: 'notes.txt', content: 'hello' },
@@ -71,10 +71,7 @@ describe.concurrent('files that people send', () => {
     ])
   })
 
-  it('are told to the person when they are too large, and the message is answered', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('are reported to the person if too large, and the message is answered', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { attachmentMaxMb: 1 })
     const { discord } = scene
     const id = await send(scene, 'look', [{ name: 'big.txt', content: 'x'.repeat(1024 * 1024 + 1) }])
@@ -87,7 +84,7 @@ describe.concurrent('files that people send', () => {
     ])
   })
 
-  it('are told to the person when they are of a kind that is not allowed', async ({ expect, onTestFinished }) => {
+  it('are reported to the person if their type is not allowed', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { attachmentTypes: ['image/*'] })
     const { discord } = scene
     const thread = await beginThread(scene)
@@ -105,7 +102,7 @@ describe.concurrent('files that people send', () => {
     ])
   })
 
-  it('are told to the person when none of them was taken and there was no text', async ({ expect, onTestFinished }) => {
+  it('are reported to the person if none was accepted and there was no text', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { attachmentTypes: ['image/*'] })
     const { discord } = scene
     const direct = discord.directChannel(discord.owner)
@@ -119,10 +116,7 @@ describe.concurrent('files that people send', () => {
     ])
   })
 
-  it('are told once, in the thread of the message, when they are refused in a channel', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('are reported once, in the thread of the message, if refused in a channel', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { attachmentTypes: ['image/*'] })
     const { discord, channel } = scene
     const id = await send(scene, '', [{ name: 'notes.txt', content: 'hello' }])
@@ -135,7 +129,7 @@ describe.concurrent('files that people send', () => {
     ])
   })
 
-  it('are told to the person when they cannot be fetched', async ({ expect, onTestFinished }) => {
+  it('are reported to the person if they cannot be fetched', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     discord.fail('GET /attachments/**', { kind: 'status', status: 404 })
@@ -185,7 +179,7 @@ describe.concurrent('files that an agent names', () => {
     ])
   })
 
-  it('come alone when there is no text', async ({ expect, onTestFinished }) => {
+  it('come without text', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     const id = await send(scene, steps({ file: 'a.txt', content: 'A' }, { text: 'MEDIA:a.txt' }), [])
@@ -193,7 +187,10 @@ describe.concurrent('files that an agent names', () => {
     expect([message?.content, message?.attachments.map(({ filename }) => filename)]).toEqual(['', ['a.txt']])
   })
 
-  it('are told to the person when they must not be sent, and the rest is sent', async ({ expect, onTestFinished }) => {
+  it('are reported to the person if they must not be sent, and the rest is sent', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const scene = await openScene(onTestFinished, ({ stage }) => {
       writeFileSync(join(stage.directory, 'outside.txt'), 'private')
       symlinkSync(join(stage.directory, 'outside.txt'), join(stage.workingDir, 'link.txt'))
@@ -235,10 +232,8 @@ describe.concurrent('files that an agent names', () => {
     const inside = createServer((_, response) => {
       asked += 1
       response.end('secret')
-    }).listen(0, '127.0.0.1')
-    onTestFinished(() => void inside.close())
-    await once(inside, 'listening')
-    const { port } = inside.address() as AddressInfo
+    })
+    const port = await listen(inside, onTestFinished)
     const named = [`MEDIA:${join(stage.directory, 'shared/plan.txt')}`, `MEDIA:http://localhost:${port}/a.txt`]
     const id = await send(scene, steps({ text: ['Look.', ...named].join('\n') }), [])
     const message = lastMessage(discord, id)
@@ -250,7 +245,7 @@ describe.concurrent('files that an agent names', () => {
     ])
   })
 
-  it('are told to the person when Discord takes no files of that size', async ({ expect, onTestFinished }) => {
+  it('are reported to the person if Discord takes no files of that size', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     discord.settings.uploadMaxBytes = 10
@@ -259,7 +254,7 @@ describe.concurrent('files that an agent names', () => {
     expect(answersIn(discord, id)).toEqual(['Here.', '-# Discord takes no files of this size: large.txt'])
   })
 
-  it('are told to the person when the bot may attach none', async ({ expect, onTestFinished }) => {
+  it('are reported to the person if the bot may attach none', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ discord, channel }) => {
       discord.deny(channel.id, PermissionFlagsBits.AttachFiles)
       return {}

@@ -3,22 +3,9 @@
 
 import { openDiscord } from '../../../src/channels/configured-channels.js'
 import { loadConfig } from '../../../src/config.js'
-import { makeHome, startGateway } from '../../../src/gateway.js'
-import { createLog } from '../../../src/log.js'
+import { log, runGateway } from '../../kit/run-gateway.js'
 
-const [, , file = '', aheadMs, fatalStep] = process.argv
+const [, , file = '', aheadMs, step] = process.argv
 const config = loadConfig(process.env, file)
-makeHome(config)
-const log = createLog({ level: 'debug' })
 const discord = await openDiscord(config, log, () => Date.now() + Number(aheadMs))
-
-const gateway = await startGateway(config, {
-  environment: process.env,
-  log,
-  channels: discord ? [discord] : [],
-  onStep: (step) => {
-    if (step === fatalStep) process.kill(process.pid, 'SIGKILL')
-  },
-})
-
-process.once('SIGTERM', () => void gateway.stop())
+await runGateway(config, discord ? [discord] : [], { step })

@@ -1,8 +1,6 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type APIAttachment, type APIMessage, ChannelType, MessageType } from 'discord.js'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type BotIdentity,
   isFromPerson,
@@ -13,6 +11,7 @@ import {
 import type { ChannelFacts } from '../../../src/channels/discord/channel-cache.js'
 import { isCommand } from '../../../src/turns/accept.js'
 import { BOT_ID, hasLoneSurrogate, message, user } from './samples.js'
+import { serveHttp } from '../../kit/loopback.js'
 
 const RUNS = { numRuns: 500 }
 const BOT: BotIdentity = { id: BOT_ID, roleIds: new Set(['77']) }
@@ -237,7 +236,7 @@ describe('attached files', () => {
     ])
   })
 
-  it('are fetched, and of what is longer than it should be only one byte more', async () => {
+  it('are fetched, and at most one byte more than allowed', async () => {
     const url = await serve(200, 'Hello, world')
     const read = (size: number) => readFiles([attachment(url, size)])[0]?.read(AbortSignal.timeout(10_000))
     const [whole, longer] = [await read(12), await read(5)]
@@ -251,11 +250,5 @@ describe('attached files', () => {
 })
 
 async function serve(status: number, body: string): Promise<string> {
-  const server = createServer((_, response) => response.writeHead(status).end(body))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/file`
+  return `${await serveHttp((_, response) => response.writeHead(status).end(body))}/file`
 }

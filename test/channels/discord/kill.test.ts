@@ -4,11 +4,11 @@
 import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../../src/turns/types.js'
 import type { FakeChannel } from './fake-discord-records.js'
-import { DiscordStage, progressIn, steps } from './stage.js'
-import { until } from '../../waiting.js'
-import { GatewayStarter, type KillableGateway } from '../../killable-gateway.js'
+import { steps } from '../../kit/steps-agent.js'
+import { DiscordStage, progressIn } from './stage.js'
+import { until } from '../../kit/waiting.js'
+import { GatewayStarter, type KillableGateway } from '../../kit/killable-gateway.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'
 const DELETE = 'DELETE /channels/:id/messages/:id'
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
@@ -32,11 +32,11 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     await until(() => discord.threadOf(id) && discord.textsIn(id).includes(PARTS[2] ?? ''), 'the answer')
     discord.say(discord.owner, id, 'last')
 
-    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual([...PARTS, 'You said: last'])
+    await expect.poll(() => discord.textsIn(id)).toEqual([...PARTS, 'You said: last'])
     expect({ end, beside: discord.textsIn(channel.id) }).toEqual({ end: 'SIGKILL', beside: [] })
   })
 
-  it('while an agent works goes on with the progress message that is there', async ({ onTestFinished, expect }) => {
+  it('while an agent works continues with the existing progress message', async ({ onTestFinished, expect }) => {
     const { stage, discord, channel, start } = await openStage(onTestFinished)
     const killed = start()
     await until(() => discord.isConnected, 'the connection')
@@ -53,7 +53,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     }, 'more of it')
     stage.release('b')
 
-    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(['one two'])
+    await expect.poll(() => discord.textsIn(id)).toEqual(['one two'])
     expect({ progressId: after.id, isResumed: stage.journal().map(({ isResumed }) => isResumed) }).toEqual({
       progressId: progress.id,
       isResumed: [false, true],
@@ -79,7 +79,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
       await until(() => discord.textsIn(id).includes(PARTS[2] ?? ''), 'the answer')
       discord.say(discord.owner, id, 'last')
 
-      await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual([...PARTS, 'You said: last'])
+      await expect.poll(() => discord.textsIn(id)).toEqual([...PARTS, 'You said: last'])
       expect(early).toEqual([PARTS[0]])
     },
   )
@@ -103,7 +103,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
       await until(() => !progressIn(discord, id), 'the progress message to go')
       discord.say(discord.owner, id, 'last')
 
-      await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual([...PARTS, 'You said: last'])
+      await expect.poll(() => discord.textsIn(id)).toEqual([...PARTS, 'You said: last'])
       expect(early).toEqual([expect.stringContaining('working'), ...PARTS])
     },
   )
@@ -126,9 +126,10 @@ async function openStage(onTestFinished: TestContext['onTestFinished']): Promise
   const { discord, directory } = stage
   // This tests the path to the answer, not its speed.
   discord.limits.postMessage.limit = 100
-  const gateways = new GatewayStarter(directory, stage.config(), onTestFinished)
+  const { configFile = '', home } = stage.config()
+  const gateways = new GatewayStarter(directory, 'channels/discord', { AETHEEL_HOME: home }, onTestFinished)
   const start = ({ fatalStep, aheadMs = 0 }: StartOptions = {}): KillableGateway =>
-    gateways.start('channels/discord', [String(aheadMs), ...(fatalStep ? [fatalStep] : [])])
+    gateways.start([configFile, String(aheadMs), ...(fatalStep ? [fatalStep] : [])])
   return { stage, discord, channel: discord.addChannel(discord.addGuild()), start }
 }
 

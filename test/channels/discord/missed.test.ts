@@ -1,15 +1,15 @@
 // What is said while nobody is listening is answered afterwards, once, in order, and before newer messages.
 
 import { describe, it, type TestContext } from 'vitest'
-import { createDatabase, postgresUrl } from '../../postgres.js'
-import { beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { createDatabase, postgresUrl } from '../../kit/postgres.js'
+import { steps } from '../../kit/steps-agent.js'
+import { beginThread, DiscordStage, progressIn, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const HOUR_MS = 3_600_000
 
 describe('What is said while the gateway is stopped', { concurrent: true }, () => {
-  it('in a thread is answered in order, and before what is newer', async ({ expect, onTestFinished }) => {
+  it('in a thread is answered in order, and before newer messages', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, gateway } = scene
     const { id } = await beginThread(scene)
@@ -21,11 +21,11 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     await stage.start()
     discord.say(discord.owner, id, 'four')
 
-    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'three', 'four'))
+    await expect.poll(() => discord.textsIn(id)).toEqual(answers('hello', 'one', 'two', 'three', 'four'))
     expect(stage.journal().map(({ prompt }) => prompt)).toEqual(['hello', 'one', 'two', 'three', 'four'])
   })
 
-  it('in a channel is answered in a thread of its own', async ({ expect, onTestFinished }) => {
+  it('in a channel is answered in its own thread', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel, gateway } = await openScene(onTestFinished)
     await stage.stop(gateway)
     const ids = ['one', 'two'].map((text) => mention(discord, channel.id, text))
@@ -34,7 +34,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     await stage.start()
 
     await expect
-      .poll(() => ids.map((id) => [textsIn(discord, id), discord.reactionsOn(id)]), IN_TIME)
+      .poll(() => ids.map((id) => [textsIn(discord, id), discord.reactionsOn(id)]))
       .toEqual([
         [answers('one'), ['👀']],
         [answers('two'), ['👀']],
@@ -50,7 +50,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
 
     await stage.start()
 
-    await expect.poll(() => textsIn(discord, id), IN_TIME).toEqual(answers('one'))
+    await expect.poll(() => textsIn(discord, id)).toEqual(answers('one'))
   })
 
   it('in a thread that is archived by then is answered', async ({ expect, onTestFinished }) => {
@@ -63,10 +63,10 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
 
     await stage.start()
 
-    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(answers('hello', 'one'))
+    await expect.poll(() => discord.textsIn(id)).toEqual(answers('hello', 'one'))
   })
 
-  it('in direct messages is answered, also by somebody who never wrote before', async (context) => {
+  it('in direct messages is answered, even if its author never wrote before', async (context) => {
     const { expect, onTestFinished } = context
     const settings = ({ ada }: Pick<Scene, 'ada'>) => ({ discordUsers: [ada.id] })
     const { stage, discord, ada, ben, gateway } = await openScene(onTestFinished, settings)
@@ -83,7 +83,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     await stage.start({ discordUsers: [ada.id] })
 
     await expect
-      .poll(() => [known, unknown].map((id) => discord.textsIn(id)), IN_TIME)
+      .poll(() => [known, unknown].map((id) => discord.textsIn(id)))
       .toEqual([answers('hello', 'one'), answers('two')])
     expect(discord.textsIn(stranger)).toEqual([])
   })
@@ -96,10 +96,10 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
 
     await stage.start()
 
-    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(answers('one'))
+    await expect.poll(() => discord.textsIn(id)).toEqual(answers('one'))
   })
 
-  it('and changed is answered as it is then; what is deleted is not', async ({ expect, onTestFinished }) => {
+  it('and edited is answered in its latest form; deleted ones are not', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, gateway } = scene
     const { id } = await beginThread(scene)
@@ -110,7 +110,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
 
     await stage.start()
 
-    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(answers('hello', 'one, or rather two', 'three'))
+    await expect.poll(() => discord.textsIn(id)).toEqual(answers('hello', 'one, or rather two', 'three'))
   })
 
   it('as a command is done once, however often the gateway starts', async ({ expect, onTestFinished }) => {
@@ -127,12 +127,12 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
 
     discord.say(discord.owner, id, 'last')
     await expect
-      .poll(() => discord.textsIn(id), IN_TIME)
+      .poll(() => discord.textsIn(id))
       .toEqual(['You said: hello', 'The next message begins a fresh session.', 'You said: last'])
     expect(await store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
-  it('by strangers is left alone', async ({ expect, onTestFinished }) => {
+  it('by strangers is ignored', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel, ada, gateway } = await openScene(onTestFinished)
     await stage.stop(gateway)
     discord.say(ada, channel.id, 'one', { mentions: [discord.bot] })
@@ -140,7 +140,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
 
     await stage.start()
 
-    await expect.poll(() => textsIn(discord, id), IN_TIME).toEqual(answers('two'))
+    await expect.poll(() => textsIn(discord, id)).toEqual(answers('two'))
     expect(discord.textsIn(channel.id)).toEqual([])
   })
 
@@ -155,7 +155,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
 
     await stage.start({}, { now: () => Date.now() + 25 * HOUR_MS })
 
-    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(answers('hello', 'two'))
+    await expect.poll(() => discord.textsIn(id)).toEqual(answers('hello', 'two'))
     expect(stage.journal().map(({ prompt }) => prompt)).toEqual(['hello', 'two'])
   })
 
@@ -172,13 +172,16 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     await stage.start({}, { now: () => Date.now() + 1_000 })
 
     const id = mention(discord, channel.id, 'one')
-    await expect.poll(() => textsIn(discord, id), IN_TIME).toEqual(answers('one'))
+    await expect.poll(() => textsIn(discord, id)).toEqual(answers('one'))
     expect([textsIn(discord, early), discord.textsIn(direct)]).toEqual([[], []])
   })
 })
 
 describe('What is said while Discord cannot be reached', { concurrent: true }, () => {
-  it('is answered in order when it is back, and so is what was asked before', async ({ expect, onTestFinished }) => {
+  it('is answered in order when the connection is back, and so is what was asked before', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const { id } = await beginThread(scene)
@@ -194,12 +197,12 @@ describe('What is said while Discord cannot be reached', { concurrent: true }, (
 
     await until(() => discord.identifies === 2, 'a new session')
     discord.say(discord.owner, id, 'two')
-    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(['You said: hello', 'held', ...answers('one', 'two')])
+    await expect.poll(() => discord.textsIn(id)).toEqual(['You said: hello', 'held', ...answers('one', 'two')])
   })
 })
 
 describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', { concurrent: true }, () => {
-  it('answer every message once, and no progress message stays', async ({ expect, onTestFinished }) => {
+  it('answer every message once, and leave no progress message', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel } = await openTwo(onTestFinished)
 
     const ids = ['one', 'two', 'three', 'four'].map((text) => mention(discord, channel.id, text))
@@ -210,7 +213,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
     stage.release('slow')
 
     await expect
-      .poll(() => [...ids, ...slow].map((id) => textsIn(discord, id)), IN_TIME)
+      .poll(() => [...ids, ...slow].map((id) => textsIn(discord, id)))
       .toEqual([...['one', 'two', 'three', 'four'].map((text) => answers(text)), ['a!'], ['b!'], ['c!'], ['d!']])
     expect({ turns: stage.journal().length, beside: discord.textsIn(channel.id) }).toEqual({ turns: 8, beside: [] })
   })
@@ -225,7 +228,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
 
     discord.say(discord.owner, id, 'last')
     await expect
-      .poll(() => discord.textsIn(id), IN_TIME)
+      .poll(() => discord.textsIn(id))
       .toEqual([
         'You said: hello',
         'The next message begins a fresh session.',
@@ -247,7 +250,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
 
     discord.say(discord.owner, id, 'last')
     await expect
-      .poll(() => discord.textsIn(id).toSorted(), IN_TIME)
+      .poll(() => discord.textsIn(id).toSorted())
       .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one', 'two')])
     expect({
       turns: stage.journal().map(({ prompt }) => prompt),

@@ -4,10 +4,10 @@
 import { describe, it, type TestContext } from 'vitest'
 import type { FakeChannel } from './fake-discord-records.js'
 import type { Fault } from './fake-discord-faults.js'
-import { answersIn, beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answersIn, beginThread, DiscordStage, progressIn, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'
 const PATCH = 'PATCH /channels/:id/messages/:id'
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(300).trim())
@@ -36,13 +36,11 @@ describe('An answer', { concurrent: true }, () => {
     discord.say(discord.owner, thread.id, THREE_PARTS)
 
     discord.say(discord.owner, thread.id, 'last')
-    await expect
-      .poll(() => discord.textsIn(thread.id), IN_TIME)
-      .toEqual(['You said: hello', ...PARTS, 'You said: last'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', ...PARTS, 'You said: last'])
     expect(discord.faultCount).toEqual(times)
   })
 
-  it('that is sent on when Discord has forgotten its first part goes on after it', async (context) => {
+  it('that is continued when Discord has forgotten its first part continues after it', async (context) => {
     const { expect, onTestFinished } = context
     const { discord, thread, clock } = await openConversationWithClock(onTestFinished)
 
@@ -53,9 +51,7 @@ describe('An answer', { concurrent: true }, () => {
     clock.passes(6 * MINUTE_MS)
 
     discord.say(discord.owner, thread.id, 'last')
-    await expect
-      .poll(() => discord.textsIn(thread.id), IN_TIME)
-      .toEqual(['You said: hello', ...PARTS, 'You said: last'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', ...PARTS, 'You said: last'])
   })
 
   it('that is the same as the one before is not taken for it', async ({ expect, onTestFinished }) => {
@@ -67,9 +63,7 @@ describe('An answer', { concurrent: true }, () => {
     discord.say(discord.owner, thread.id, steps({ text: 'Done.' }))
 
     discord.say(discord.owner, thread.id, 'last')
-    await expect
-      .poll(() => discord.textsIn(thread.id), IN_TIME)
-      .toEqual(['You said: hello', 'Done.', 'Done.', 'You said: last'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', 'Done.', 'Done.', 'You said: last'])
   })
 
   it('comes in its thread when opening that was not answered', async ({ expect, onTestFinished }) => {
@@ -97,7 +91,7 @@ describe('An answer', { concurrent: true }, () => {
 
     discord.say(discord.owner, thread.id, 'last')
 
-    await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'You said: last'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', 'You said: last'])
   })
 
   it.for<[string, Fault]>([
@@ -111,7 +105,7 @@ describe('An answer', { concurrent: true }, () => {
 
     discord.say(discord.owner, thread.id, 'last')
     await expect
-      .poll(() => discord.textsIn(thread.id).toSorted(), IN_TIME)
+      .poll(() => discord.textsIn(thread.id).toSorted())
       .toEqual(['The next message begins a fresh session.', 'You said: hello', 'You said: last'])
   })
 
@@ -144,11 +138,11 @@ describe('A progress message', { concurrent: true }, () => {
     const texts = discord.textsIn(thread.id).length
     stage.release('b')
 
-    await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'one two'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', 'one two'])
     expect({ texts, faults: discord.faultCount }).toEqual({ texts: 2, faults: times })
   })
 
-  it('whose showing was not answered when the answer comes goes, too', async ({ expect, onTestFinished }) => {
+  it('whose creation was not confirmed when the answer comes is removed, too', async ({ expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
 
     discord.fail(POST, { kind: 'close', hasEffect: true })
@@ -156,7 +150,7 @@ describe('A progress message', { concurrent: true }, () => {
     await until(() => discord.faultCount === 1, 'the progress message')
     stage.release('a')
 
-    await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'one'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', 'one'])
   })
 
   it.for<[string, Fault, number]>([
@@ -164,7 +158,7 @@ describe('A progress message', { concurrent: true }, () => {
     ['the network fails afterwards', { kind: 'close', hasEffect: true }, 1],
     ['the server fails', { kind: 'status', status: 500 }, 5],
     ['the server fails afterwards', { kind: 'status', status: 500, hasEffect: true }, 5],
-  ])('goes also when %s', async ([, fault, times], { expect, onTestFinished }) => {
+  ])('is removed even if %s', async ([, fault, times], { expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
     await showProgress({ discord, thread }, steps({ text: 'one' }, { hold: 'a' }))
 
@@ -176,7 +170,7 @@ describe('A progress message', { concurrent: true }, () => {
       'the answer alone',
     )
     discord.say(discord.owner, thread.id, 'last')
-    await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'one', 'You said: last'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', 'one', 'You said: last'])
   })
 
   it('that somebody deletes is missed by nobody', async ({ expect, onTestFinished }) => {
@@ -191,7 +185,7 @@ describe('A progress message', { concurrent: true }, () => {
     await until(() => discord.requestsTo(PATCH).length > 0, 'an edit of what is gone')
     stage.release('b')
 
-    await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'one two'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', 'one two'])
   })
 
   it('that gets old is followed by a new one', async ({ expect, onTestFinished }) => {
@@ -213,7 +207,7 @@ describe('A progress message', { concurrent: true }, () => {
     await until(() => discord.message(next.id)?.content.includes('three'), 'an edit of the new one')
     stage.release('c')
 
-    await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'one two three'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', 'one two three'])
   })
 
   it.for<[string, (discord: Scene['discord']) => void]>([
@@ -243,7 +237,7 @@ describe('A progress message', { concurrent: true }, () => {
     await until(() => discord.requestsTo(PATCH).some(({ status }) => status === 429), 'an edit too many')
     stage.release('d')
 
-    await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'a b c d'])
+    await expect.poll(() => discord.textsIn(thread.id)).toEqual(['You said: hello', 'a b c d'])
   })
 })
 

@@ -1,9 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { APIAttachment, APIMessage, RawFile, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { isSnowflake, snowflakeAt, UNKNOWN_CHANNEL } from '../../../src/channels/discord/api.js'
 import { Destinations } from '../../../src/channels/discord/destinations.js'
 import {
@@ -17,7 +16,9 @@ import {
 } from '../../../src/channels/discord/outgoing.js'
 import type { ChannelHost, OutgoingReply } from '../../../src/channels/types.js'
 import { openOutgoing } from '../../../src/media/outgoing-files.js'
-import { BOT_ID, message, recordingLog, refusal, user } from './samples.js'
+import { recordingLog } from '../../kit/log.js'
+import { BOT_ID, message, refusal, user } from './samples.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 const RUNS = { numRuns: 200 }
 const CREATED_AT = 1_800_000_000_000
@@ -57,8 +58,7 @@ const LONG = Array.from(
 ).join('\n\n')
 
 function makeDirectory(files: Record<string, string | Buffer> = {}): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-outgoing-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   mkdirSync(join(directory, 'work'))
   for (const [name, content] of Object.entries(files)) writeFileSync(join(directory, 'work', name), content)
   return join(directory, 'work')
@@ -128,7 +128,7 @@ describe('the parts of an answer', () => {
     ])
   })
 
-  it('may be files alone', async () => {
+  it('may be only files', async () => {
     const directory = makeDirectory({ 'a.txt': 'A' })
     expect(await partsOf(replyOf({ text: '', files: [{ path: 'a.txt', directory }] }))).toEqual([
       { content: '', files: [{ name: 'a.txt', data: Buffer.from('A') }] },
@@ -147,7 +147,7 @@ describe('the parts of an answer', () => {
     ])
   })
 
-  it('have what is fetched from the web beside files of the machine, and the address of what cannot be', async () => {
+  it('have files from the web beside local files, and the address of those that cannot be fetched', async () => {
     const directory = makeDirectory({ 'a.txt': 'A' })
     const host: typeof HOST = {
       openFile: async (file, maxBytes, signal) =>
@@ -168,7 +168,7 @@ describe('the parts of an answer', () => {
     ])
   })
 
-  it('tell of files that are more than a message can have', async () => {
+  it('report files beyond what a message can have', async () => {
     const names = Array.from({ length: 12 }, (_, index) => `${index}.txt`)
     const directory = makeDirectory(Object.fromEntries(names.map((name) => [name, name])))
     const [part] = await partsOf(replyOf({ files: names.map((path) => ({ path, directory })) }))
@@ -178,7 +178,7 @@ describe('the parts of an answer', () => {
     ])
   })
 
-  it('go on with files that are too many for one message', async () => {
+  it('continue with files that are too many for one message', async () => {
     const names = Array.from({ length: 10 }, (_, index) => `${index}.txt`)
     const directory = makeDirectory(Object.fromEntries(names.map((name) => [name, name])))
     const text = ['Look:', '```js', ...Array.from({ length: 500 }, (_, index) => `call(${index})`), '```'].join('\n')
@@ -240,7 +240,7 @@ describe('how many parts are there', () => {
     )
   })
 
-  it('counts a part whose files Discord did not take, but not one of files alone', () => {
+  it('counts a part whose files Discord refused, but not one of only files', () => {
     const files = [{ name: 'a.txt', data: 'A' }]
     const bare = (content: string) => [{ content, attachments: [] }]
     expect([
@@ -340,7 +340,7 @@ describe('posting an answer', () => {
     expect(listed).toEqual([])
   })
 
-  it('goes on after those parts that an earlier attempt has posted', async () => {
+  it('continues after the parts that an earlier attempt posted', async () => {
     const { send, posts, listed } = setup([
       message({ content: TWO[1] ?? '' }),
       ofBot('-# 🔧 Bash'),
@@ -361,7 +361,7 @@ describe('posting an answer', () => {
     expect(posts.map(([, { content }]) => content)).toEqual([TWO[1]])
   })
 
-  it('does not take for its own what was said there about something else', async () => {
+  it('does not mistake other messages there for its own', async () => {
     const reference = { message_reference: { type: 0, channel_id: '10', message_id: '21' } }
     const { send, posts } = setup([], [{ ...ofBot('Done'), ...reference }])
     await send({ attempt: 2 })
@@ -374,7 +374,7 @@ describe('posting an answer', () => {
     expect(posts).toEqual([])
   })
 
-  it('finds them behind what others have said', async () => {
+  it("finds them before other people's messages", async () => {
     const others = Array.from({ length: 250 }, (_, index) => message({ id: `other-${index}`, content: 'talk' }))
     const { send, posts, listed } = setup([...others, ofBot(TWO[0] ?? '')])
     await send({ text: LONG_TEXT, attempt: 2 })
@@ -441,7 +441,7 @@ describe('posting an answer', () => {
     expect(posts).toEqual(['20'])
   })
 
-  it('posts nothing when it cannot be known what is there', async () => {
+  it('posts nothing if it cannot know what is there', async () => {
     const posts: string[] = []
     const api = { messagesAfter: async () => Promise.reject(new Error('socket hang up')) }
     const post = async (channelId: string): Promise<APIMessage> => {
@@ -479,7 +479,7 @@ describe('posting an answer', () => {
     )
   })
 
-  it('puts the button to retry under the last part of what may be taken up again', async () => {
+  it('puts the retry button under the last part of what can be retried', async () => {
     const { send, posts } = setup()
     await send({ text: LONG_TEXT, isError: true, canRetry: true })
     expect(posts.map(([, { components }]) => JSON.stringify(components ?? null))).toEqual([
@@ -535,7 +535,7 @@ describe('posting an answer', () => {
     ])
   })
 
-  it('says so of files that are too large also when the text is long', async () => {
+  it('reports files that are too large even if the text is long', async () => {
     const { send, posts, discord } = setup()
     const directory = makeDirectory({ 'a.txt': 'A' })
     discord.failsOn = (index) => (index === 0 ? refusal(REQUEST_TOO_LARGE, 413) : undefined)
@@ -547,7 +547,7 @@ describe('posting an answer', () => {
     ]).toEqual([true, true])
   })
 
-  it('ends with the failure of a part, and the next attempt goes on there', async () => {
+  it('ends with the failure of a part, and the next attempt continues there', async () => {
     const { send, posts, discord } = setup([ofBot(TWO[0] ?? '')])
     discord.failsOn = (index) => (index === 1 ? new Error('socket hang up') : undefined)
     const failure = await send({ text: LONG_TEXT }).catch(String)

@@ -11,7 +11,8 @@ import { button } from '../../../src/channels/discord/buttons.js'
 import { Destinations } from '../../../src/channels/discord/destinations.js'
 import { ProgressMessage, type Posted } from '../../../src/channels/discord/progress-message.js'
 import { MESSAGE_CHARACTERS } from '../../../src/channels/discord/outgoing.js'
-import { hasLoneSurrogate, message, recordingLog, refusal } from './samples.js'
+import { recordingLog } from '../../kit/log.js'
+import { hasLoneSurrogate, message, refusal } from './samples.js'
 
 const HOUR_MS = 3_600_000
 
@@ -153,7 +154,7 @@ describe('what is shown while an agent works', () => {
     expect(calls.length).toBe(1)
   })
 
-  it('has one edit on its way at a time; the next has all that came meanwhile', async (context) => {
+  it('has one edit in flight at a time; the next contains all that came in the meantime', async (context) => {
     const { show, discord, calls, contents, called } = setup(context)
     let arrive = (): void => {}
     discord.edit = () => new Promise((resolve) => (arrive = resolve))
@@ -191,7 +192,7 @@ describe('what is shown while an agent works', () => {
     ])
   })
 
-  it('begins anew with another run', async (context) => {
+  it('starts over with another run', async (context) => {
     const { show, contents, called } = setup(context)
     show(output('Half of an ans'))
     await called(1)
@@ -206,7 +207,7 @@ describe('what is shown while an agent works', () => {
     ])
   })
 
-  it('is what an earlier gateway has left, at once', async (context) => {
+  it('reuses at once what an earlier gateway left', async (context) => {
     const left = { id: snowflakeAt(Date.now()), channel_id: '10' }
     const { show, progress, calls, called } = setup(context, async () => left)
     show(output('Hello'))
@@ -275,7 +276,7 @@ describe('when the answer is there', () => {
     expect([failed, kinds()]).toEqual(['Error: socket hang up', ['post', 'remove', 'remove']])
   })
 
-  it('one that somebody has removed already is as good', async (context) => {
+  it('one that somebody has removed already counts as removed', async (context) => {
     const { show, progress, discord, called } = setup(context)
     show(output('Hello'))
     await called(1)
@@ -323,7 +324,7 @@ describe('when the answer is there', () => {
 })
 
 describe('when there will be no answer', () => {
-  it('the message stays as the last word, without the button', async (context) => {
+  it('the message stays as the final one, without the button', async (context) => {
     const { show, progress, calls, called } = setup(context)
     show(output('Half of an ans'))
     await called(1)
@@ -336,7 +337,7 @@ describe('when there will be no answer', () => {
     })
   })
 
-  it('there is no word of what was never shown', async (context) => {
+  it('nothing is said about what was never shown', async (context) => {
     const { show, progress, calls } = setup(context)
     show(output('Half of an ans'))
     await progress.end('⏹ stopped')

@@ -4,8 +4,9 @@ import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, DiscordStage, progressIn, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 const NEW_MESSAGE = 'POST /channels/:id/messages'
 const EDIT = 'PATCH /channels/:id/messages/:id'
@@ -212,7 +213,7 @@ describe.concurrent('a turn that went to another gateway', () => {
     const due_at = Date.now() + 600_000
     await db.updateTable('jobs').set({ fence: 1_000, gateway_id: 'another', due_at }).execute()
     await close()
-    await until(() => stage.logged.some((line) => line.includes('turn.lost')), 'the loss')
+    await until(() => stage.logsOf('turn.lost').length > 0, 'the loss')
     // Long enough for a last edit.
     await beginThread(scene)
     const left = progressIn(discord, id)
@@ -221,7 +222,7 @@ describe.concurrent('a turn that went to another gateway', () => {
 })
 
 describe.concurrent('the answer', () => {
-  it('comes in several messages when it is long, its code whole in each', async ({ expect, onTestFinished }) => {
+  it('comes in several messages if long, with complete code in each', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const code = 'const answer = await question(42)\n'
     const messages = await answerOf(
@@ -238,7 +239,7 @@ describe.concurrent('the answer', () => {
     ]).toEqual([true, [2, 2], ['Before.', ...Array.from({ length: 100 }, () => code.trim()), 'After.'], [0, 0]])
   })
 
-  it('of many messages is no cause for a warning', async ({ expect, onTestFinished }) => {
+  it('of many messages causes no warning', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     discord.limits.postMessage = { limit: 1_000, perMs: 1_000 }

@@ -1,7 +1,6 @@
 // Minimal Discord payloads for unit tests.
 
 import { type APIMessage, type APIUser, DiscordAPIError, MessageType } from 'discord.js'
-import type { Log } from '../../../src/log.js'
 
 export const BOT_ID = '900'
 
@@ -36,18 +35,6 @@ export function refusal(code: number, status = 400): DiscordAPIError {
     body: undefined,
     files: undefined,
   })
-}
-
-export type Logged = [level: keyof Log, message: string, fields: Record<string, unknown>]
-
-export function recordingLog(): Log & { logged: Logged[] } {
-  const logged: Logged[] = []
-  const at =
-    (level: keyof Log) =>
-    (text: string, fields: Record<string, unknown> = {}): void => {
-      logged.push([level, text, fields])
-    }
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), logged }
 }
 
 /** Half a surrogate pair: no text that can be sent contains one. */

@@ -1,112 +1,57 @@
-// A whole gateway with the real Discord client, in this process, and a Discord on loopback.
+// A gateway in this process with the real Discord client, and a Discord on loopback.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { APIMessage, APIUser } from 'discord.js'
 import type { TestContext } from 'vitest'
-import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { openDiscord } from '../../../src/channels/configured-channels.js'
-import { databaseFile, type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../../src/gateway.js'
-import { createLog, type Log } from '../../../src/log.js'
-import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
-import { putDatabase } from '../../put-database.js'
-import { journalIn, until } from '../../waiting.js'
+import type { GatewayConfig } from '../../../src/config.js'
+import type { Gateway, GatewayDependencies } from '../../../src/gateway.js'
+import { GatewayStage } from '../../kit/gateway-stage.js'
+import { STEPS_AGENT } from '../../kit/steps-agent.js'
+import { until } from '../../kit/waiting.js'
 import { FakeDiscord } from './fake-discord.js'
 import type { FakeChannel, FakeGuild } from './fake-discord-records.js'
 
-export const AGENT = fileURLToPath(new URL('agent.mjs', import.meta.url))
-
-export interface Journaled {
-  prompt: string
-  sessionId: string
-  isResumed: boolean
-  model: string
-}
-
-export class DiscordStage {
-  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-discord-')))
-  readonly workingDir = this.makeDirectory('work')
-  readonly logged: string[] = []
-  readonly log: Log = createLog({
-    level: 'debug',
-    destination: { write: (line) => this.logged.push(String(line)) > 0 },
-  })
-  readonly #running = new Set<Gateway>()
-
-  private constructor(readonly discord: FakeDiscord) {}
-
-  /** Everything is stopped and removed when the test is over. */
-  static async open(onTestFinished: TestContext['onTestFinished']): Promise<DiscordStage> {
-    const stage = new DiscordStage(await FakeDiscord.start())
-    // Discord waits three seconds, a test as long as it takes.
-    stage.discord.settings.interactionDeadlineMs = 60_000
-    onTestFinished(async () => {
-      for (const gateway of [...stage.#running]) await stage.stop(gateway)
-      await stage.discord.stop()
-      endLivingProcesses(stage.directory)
-      rmSync(stage.directory, { recursive: true, force: true })
-    })
-    return stage
+export class DiscordStage extends GatewayStage {
+  private constructor(
+    readonly discord: FakeDiscord,
+    onTestFinished: TestContext['onTestFinished'],
+  ) {
+    super(onTestFinished)
   }
 
+  static async open(onTestFinished: TestContext['onTestFinished']): Promise<DiscordStage> {
+    const discord = await FakeDiscord.start()
+    onTestFinished(() => discord.stop())
+    // Discord waits three seconds, a test as long as it takes.
+    discord.settings.interactionDeadlineMs = 60_000
+    return new DiscordStage(discord, onTestFinished)
+  }
+
+  /** `settings` go into the configuration file, in addition to what every test needs. */
   config(settings: object = {}): GatewayConfig {
-    const file = join(this.directory, 'aetheel.json5')
-    const defaults = {
-      backendCliPath: AGENT,
+    return this.load({
+      backendCliPath: STEPS_AGENT,
       agentMode: 'oneshot',
       workingDir: this.workingDir,
       discordBotToken: this.discord.token,
       discordApiUrl: this.discord.apiUrl,
       drainTimeoutMs: 0,
-    }
-    writeFileSync(file, JSON.stringify({ ...defaults, ...settings }))
-    const home = join(this.directory, 'home')
-    return loadConfig({ PATH: process.env['PATH'], HOME: home, AETHEEL_HOME: join(this.directory, 'data') }, file)
+      ...settings,
+    })
   }
 
-  /** `settings` go into the configuration file, besides what every test needs; `now` is the channel's clock. */
+  /** `now` is the channel's clock. */
   async start(
     settings: object = {},
     { now = Date.now, ...more }: Pick<GatewayDependencies, 'onStep'> & { now?: () => number } = {},
   ): Promise<Gateway> {
     const config = this.config(settings)
-    makeHome(config)
-    putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
     const discord = await openDiscord(config, this.log, now)
     if (!discord) throw new Error('There is no token')
-    const environment = { PATH: process.env['PATH'], HOME: join(this.directory, 'home') }
-    const gateway = await startGateway(config, { environment, log: this.log, channels: [discord], ...more })
-    this.#running.add(gateway)
-    return gateway
+    return this.launch(config, { channels: [discord], ...more })
   }
 
-  async stop(gateway: Gateway): Promise<void> {
-    if (this.#running.delete(gateway)) await gateway.stop()
-  }
-
-  /** Releases an agent that waits at `{"hold": name}`. */
-  release(name: string): void {
-    writeFileSync(join(this.workingDir, `go-${name}`), '')
-  }
-
-  makeDirectory(name: string): string {
-    const path = join(this.directory, name)
-    mkdirSync(path)
-    return path
-  }
-
-  /** The prompts the agents got, in order. */
-  journal(directory = this.workingDir): Journaled[] {
-    return journalIn(directory)
-  }
-
-  /** The agents' running processes. */
-  alive(): string[] {
-    return livingProcesses(this.directory).map(({ command }) => command)
-  }
-
+  /** Warnings and errors. */
   problems(): string[] {
     return this.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 40)
   }
@@ -174,9 +119,4 @@ function ownMessagesIn(discord: FakeDiscord, channelId: string): APIMessage[] {
 
 function isProgress(discord: FakeDiscord, message: APIMessage): boolean {
   return discord.buttonsOf(message).some((id) => id.startsWith('stop:'))
-}
-
-/** Steps for the agent, as a message. */
-export function steps(...list: object[]): string {
-  return JSON.stringify(list)
 }

@@ -3,7 +3,7 @@
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
 import { answered, openScene } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const MINUTE_MS = 60_000
 
@@ -12,7 +12,7 @@ function mention(discord: FakeDiscord, channelId: string, text: string): string 
 }
 
 describe.concurrent('a stop', () => {
-  it('while what was missed cannot be read leaves it to the next start', async ({ expect, onTestFinished }) => {
+  it('while missed messages cannot be read leaves them to the next start', async ({ expect, onTestFinished }) => {
     const { stage, discord, guild, channel, gateway } = await openScene(onTestFinished)
     const other = discord.addChannel(guild)
     await stage.stop(gateway)
@@ -48,7 +48,7 @@ describe.concurrent('a stop', () => {
   })
 })
 
-it('a token that Discord refuses in passing loses nothing that was missed', async ({ expect, onTestFinished }) => {
+it('a token that Discord refuses temporarily loses no missed message', async ({ expect, onTestFinished }) => {
   const { stage, discord, channel, gateway } = await openScene(onTestFinished)
   await stage.stop(gateway)
   const id = mention(discord, channel.id, 'missed')

@@ -27,7 +27,7 @@ describe('the end of a text', () => {
     expect(tailOf(text, limit)).toBe(tail)
   })
 
-  it('has a length with a bound and closed fences, whatever is written', () => {
+  it('has a bounded length and closed fences, whatever is written', () => {
     fc.assert(
       fc.property(anyMarkdown, fc.integer({ min: 1, max: 200 }), (text, limit) => {
         const tail = tailOf(text, limit)
@@ -56,7 +56,7 @@ describe('the end of a text', () => {
     )
   })
 
-  it('ends as the text does, but for a fence that is closed', () => {
+  it('ends as the text does, except for a closing fence', () => {
     fc.assert(
       fc.property(anyMarkdown, fc.integer({ min: 1, max: 200 }), (text, limit) => {
         const tail = tailOf(text, limit)

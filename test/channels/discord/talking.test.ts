@@ -1,9 +1,10 @@
 import { describe, it } from 'vitest'
-import { answered, answersIn, beginThread, openScene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, openScene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 describe.concurrent('what is said to the bot', () => {
-  it('answers a mention, which is not part of what the agent is asked', async ({ expect, onTestFinished }) => {
+  it('answers a mention, which is not part of the prompt', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel } = await openScene(onTestFinished)
     const { id } = discord.say(discord.owner, channel.id, `what is <@${discord.bot.id}> doing?`)
     const answers = await answered(discord, id)
@@ -22,7 +23,10 @@ describe.concurrent('what is said to the bot', () => {
     expect(answersIn(discord, id)).toEqual(['You said: hello'])
   })
 
-  it('answers a reply to what it said, without a mention, in the same session', async ({ expect, onTestFinished }) => {
+  it('answers a reply to its own message, without a mention, in the same session', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const { stage, discord, channel } = await openScene(onTestFinished, { discordThreads: false })
     discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
     await answered(discord, channel.id, 1)
@@ -48,7 +52,7 @@ describe.concurrent('what is said to the bot', () => {
     ])
   })
 
-  it('answers everything that is said in a thread of its own, in one session', async ({ expect, onTestFinished }) => {
+  it('answers everything in its own thread, in one session', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const thread = await beginThread(scene)
@@ -75,7 +79,7 @@ describe.concurrent('what is said to the bot', () => {
     ])
   })
 
-  it('leaves alone what is not for it, and what other bots say', async ({ expect, onTestFinished }) => {
+  it('ignores what is not meant for it, and other bots', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ guild }) => ({ discordGuilds: [guild.id] }))
     const { stage, discord, guild, channel, ada } = scene
     const robot = discord.addUser('robot', { isBot: true })
@@ -96,7 +100,7 @@ describe.concurrent('what is said to the bot', () => {
     ])
   })
 
-  it('asks the agent with the names of those who are mentioned', async ({ expect, onTestFinished }) => {
+  it('passes the names of mentioned people to the agent', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, ada } = scene
     const thread = await beginThread(scene)
@@ -144,10 +148,7 @@ describe.concurrent('what is said to the bot', () => {
     expect([answersIn(discord, id), answersIn(discord, waiting.id)]).toEqual([['You said: quick'], ['late']])
   })
 
-  it('stores what is said while the thread of another message waits for Discord', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('stores messages while the thread of another waits for Discord', async ({ expect, onTestFinished }) => {
     const { discord, channel, gateway } = await openScene(onTestFinished)
     const opening = 'POST /channels/:id/messages/:id/threads'
     discord.fail(opening, { kind: 'rate-limit', retryAfterMs: 60_000 })
@@ -158,7 +159,7 @@ describe.concurrent('what is said to the bot', () => {
     expect(discord.threadOf(first.id)).toBeUndefined()
   })
 
-  it('answers a bare mention with the help, where it stands', async ({ expect, onTestFinished }) => {
+  it('answers a bare mention with the help, in place', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel } = await openScene(onTestFinished)
     const message = discord.say(discord.owner, channel.id, '', { mentions: [discord.bot] })
     await answered(discord, channel.id)
@@ -175,7 +176,7 @@ describe.concurrent('what is said to the bot', () => {
     expect(stage.journal()[0]?.prompt).toBe('what is this?')
   })
 
-  it('asks the agent what begins with a slash and is no command', async ({ expect, onTestFinished }) => {
+  it('passes a text that begins with a slash but is no command to the agent', async ({ expect, onTestFinished }) => {
     const { discord } = await openScene(onTestFinished)
     const { id } = discord.directChannel(discord.owner)
     discord.say(discord.owner, id, '/etc/hosts is empty')

@@ -1,8 +1,9 @@
 import { ChannelType, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, progressIn, openScene, type Scene } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 /** The bot's messages in a channel, each with the message it replies to. */
 function repliesIn(discord: FakeDiscord, channelId: string) {
@@ -30,12 +31,12 @@ async function beginWithProgress({ discord, channel }: Scene): Promise<string> {
   return id
 }
 
-function notSent({ stage }: Scene): string[] {
-  return stage.logged.filter((line) => line.includes('reply.not-sent'))
+function notSent({ stage }: Scene): object[] {
+  return stage.logsOf('reply.not-sent')
 }
 
 describe.concurrent('threads', () => {
-  it('opens a thread that is named after what was said', async ({ expect, onTestFinished }) => {
+  it('opens a thread named after the message', async ({ expect, onTestFinished }) => {
     const { discord, channel } = await openScene(onTestFinished)
     const text = `find out\nwhy the build ${'often '.repeat(20)}fails`
     const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
@@ -49,14 +50,14 @@ describe.concurrent('threads', () => {
     ])
   })
 
-  it('answers in the channel, as a reply, when it is told to open none', async ({ expect, onTestFinished }) => {
+  it('answers in the channel, as a reply, if configured to open none', async ({ expect, onTestFinished }) => {
     const { discord, channel } = await openScene(onTestFinished, { discordThreads: false })
     const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
     await answered(discord, channel.id)
     expect([repliesIn(discord, channel.id), discord.threadsIn(channel.id)]).toEqual([[['You said: hello', id]], []])
   })
 
-  it('answers in the channel, as a reply, where it may open none', async ({ expect, onTestFinished }) => {
+  it('answers in the channel, as a reply, if it may open none', async ({ expect, onTestFinished }) => {
     const { discord, channel } = await openScene(onTestFinished, ({ discord, channel }) => {
       discord.deny(channel.id, PermissionFlagsBits.CreatePublicThreads)
       return {}
@@ -70,7 +71,7 @@ describe.concurrent('threads', () => {
     ])
   })
 
-  it('goes on in the same session when somebody replies to an answer that got no thread', async ({
+  it('continues the same session when somebody replies to an answer without a thread', async ({
     expect,
     onTestFinished,
   }) => {
@@ -100,7 +101,7 @@ describe.concurrent('threads', () => {
     expect(repliesIn(discord, channel.id)).toEqual([['You said: hello', id]])
   })
 
-  it('answers where no threads can be opened at all', async ({ expect, onTestFinished }) => {
+  it('answers in channels without threads', async ({ expect, onTestFinished }) => {
     const { discord, guild } = await openScene(onTestFinished)
     const voice = discord.addChannel(guild, { type: ChannelType.GuildVoice })
     const { id } = discord.say(discord.owner, voice.id, 'hello', { mentions: [discord.bot] })
@@ -116,10 +117,7 @@ describe.concurrent('threads', () => {
     expect(await answered(discord, post.id)).toEqual(['You said: hello'])
   })
 
-  it('answers without 👀 and without replying where it may not see what was said before', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('answers without 👀 and without replying if it may not read the history', async ({ expect, onTestFinished }) => {
     const { discord, channel } = await openScene(onTestFinished, ({ discord, channel }) => {
       discord.deny(channel.id, PermissionFlagsBits.ReadMessageHistory)
       return { discordThreads: false }
@@ -134,7 +132,7 @@ describe.concurrent('threads', () => {
     ])
   })
 
-  it('opens the thread anew when it was deleted before the answer', async ({ expect, onTestFinished }) => {
+  it('reopens a thread that was deleted before the answer', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const id = await beginHeld(scene)
@@ -159,7 +157,7 @@ describe.concurrent('threads', () => {
     expect([repliesIn(discord, channel.id), discord.threadsIn(channel.id)]).toEqual([[['the answer', undefined]], []])
   })
 
-  it('answers in a thread that was archived meanwhile', async ({ expect, onTestFinished }) => {
+  it('answers in a thread that was archived in the meantime', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const id = await beginHeld(scene)
@@ -173,7 +171,10 @@ describe.concurrent('threads', () => {
     ])
   })
 
-  it('answers in the channel, as a reply, when the thread was locked meanwhile', async ({ expect, onTestFinished }) => {
+  it('answers in the channel, as a reply, if the thread was locked in the meantime', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const id = await beginHeld(scene)
@@ -183,7 +184,7 @@ describe.concurrent('threads', () => {
     expect([repliesIn(discord, channel.id), answersIn(discord, id)]).toEqual([[['the answer', id]], []])
   })
 
-  it('answers once beside a thread that was locked under a progress message, and goes on', async ({
+  it('answers once outside a thread that was locked under a progress message, and continues', async ({
     expect,
     onTestFinished,
   }) => {
@@ -203,7 +204,7 @@ describe.concurrent('threads', () => {
     ])
   })
 
-  it('answers once in the channel when a thread is gone with its first message and a progress message, and goes on', async ({
+  it('answers once in the channel if a thread is gone with its first message and a progress message, and continues', async ({
     expect,
     onTestFinished,
   }) => {
@@ -300,7 +301,7 @@ describe.concurrent('a channel is a project', () => {
     expect([stage.journal().length, stage.journal(`${stage.directory}/site`).length]).toEqual([1, 0])
   })
 
-  it('takes what is chosen in a channel for its threads, new and old', async ({ expect, onTestFinished }) => {
+  it("applies a channel's choices to its threads, new and old", async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ stage }) => ({
       projects: { site: { directory: stage.makeDirectory('site') } },
     }))
@@ -321,7 +322,7 @@ describe.concurrent('a channel is a project', () => {
     ])
   })
 
-  it('takes what is chosen in a thread for that thread alone', async ({ expect, onTestFinished }) => {
+  it("applies a thread's choices to that thread only", async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
     const thread = await beginThread(scene)

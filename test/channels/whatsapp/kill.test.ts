@@ -3,12 +3,13 @@
 
 import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../../src/turns/types.js'
-import { createDatabase, postgresUrl } from '../../postgres.js'
-import { ADA, BEN, freePort, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
-import { GatewayStarter, type KillableGateway } from '../../killable-gateway.js'
+import { createDatabase, postgresUrl } from '../../kit/postgres.js'
+import { steps } from '../../kit/steps-agent.js'
+import { freePort } from '../../kit/loopback.js'
+import { ADA, BEN, PUBLIC_URL, WhatsAppStage } from './stage.js'
+import { until } from '../../kit/waiting.js'
+import { GatewayStarter, type KillableGateway } from '../../kit/killable-gateway.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())
 const THREE_PARTS = PARTS.join('\n\n')
@@ -27,11 +28,11 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     await until(() => twilio.textsTo(ADA).includes(PARTS[2] ?? ''), 'the answer')
     await twilio.say(ADA, 'last')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([...PARTS, 'You said: last'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([...PARTS, 'You said: last'])
     expect(end).toEqual('SIGKILL')
   })
 
-  it('when Twilio has taken a part and could not say so goes on after it', async ({ onTestFinished, expect }) => {
+  it('when Twilio accepted a part but could not say so continues after it', async ({ onTestFinished, expect }) => {
     const { stage, start } = await open(onTestFinished)
     const { twilio } = stage
     const killed = await start()
@@ -46,7 +47,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     await until(() => twilio.textsTo(ADA).includes(PARTS[2] ?? ''), 'the answer')
     await twilio.say(ADA, 'last')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([...PARTS, 'You said: last'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([...PARTS, 'You said: last'])
   })
 
   it('before it could take a message finds it after the restart', async ({ onTestFinished, expect }) => {
@@ -62,13 +63,13 @@ describe('A gateway that is killed', { concurrent: true }, () => {
 
     await start()
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
     expect(failed).toEqual(true)
   })
 })
 
 describe.skipIf(postgresUrl() === undefined)('Two gateways on one database', () => {
-  it('answer each message once, also when both find it', async ({ onTestFinished, expect }) => {
+  it('answer each message once, even if both find it', async ({ onTestFinished, expect }) => {
     const database = await createDatabase()
     onTestFinished(() => database.drop())
     const stage = await WhatsAppStage.open(onTestFinished)
@@ -86,7 +87,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one database', () 
     twilio.write(ADA, 'last')
 
     await expect
-      .poll(() => twilio.textsTo(ADA), IN_TIME)
+      .poll(() => twilio.textsTo(ADA))
       .toEqual([...[0, 1, 2, 3, 4].map((count) => `You said: to Ada ${count}`), 'You said: last'])
     expect([twilio.sentTo(BEN).length, stage.journal().length]).toEqual([5, 6])
   })
@@ -100,10 +101,11 @@ async function open(onTestFinished: TestContext['onTestFinished']): Promise<{
   const { twilio, directory } = stage
   const httpPort = await freePort()
   twilio.webhook = { target: `http://127.0.0.1:${httpPort}`, publicUrl: PUBLIC_URL }
-  const gateways = new GatewayStarter(directory, stage.config({}, { httpPort }), onTestFinished)
+  const { configFile = '', home } = stage.config({}, { httpPort })
+  const gateways = new GatewayStarter(directory, 'channels/whatsapp', { AETHEEL_HOME: home }, onTestFinished)
   const start = async ({ fatalStep }: { fatalStep?: Step } = {}): Promise<KillableGateway> => {
     const seen = gateways.log().length
-    const gateway = gateways.start('channels/whatsapp', fatalStep ? [fatalStep] : [])
+    const gateway = gateways.start([configFile, ...(fatalStep ? [fatalStep] : [])])
     await until(() => gateways.log().slice(seen).includes('http.started'), 'the gateway')
     return gateway
   }

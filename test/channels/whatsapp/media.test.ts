@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'vitest'
 import { FileLinks } from '../../../src/channels/whatsapp/file-links.js'
 import { nameFor, sendableType } from '../../../src/channels/whatsapp/media-types.js'
-import { ADA, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, PUBLIC_URL, WhatsAppStage } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const PICTURE = { type: 'image/jpeg', content: Buffer.from('a picture') }
 const VOICE = { type: 'audio/ogg', content: Buffer.from('hello from a voice') }
 
@@ -31,7 +31,7 @@ describe('A file that a person sends', { concurrent: true }, () => {
     ])
   })
 
-  it('may come without a word, and several at once', async ({ expect, onTestFinished }) => {
+  it('may come without text, and several at once', async ({ expect, onTestFinished }) => {
     const { stage, twilio } = await open(onTestFinished)
 
     await twilio.say(ADA, '', [PICTURE, { type: 'application/pdf', content: Buffer.from('%PDF') }])
@@ -49,12 +49,12 @@ describe('A file that a person sends', { concurrent: true }, () => {
     await twilio.say(ADA, 'look', [{ ...PICTURE, redirectTo: `${other.twilio.apiUrl}/v2/Channels/Senders` }])
 
     await expect
-      .poll(() => twilio.textsTo(ADA).toSorted(), IN_TIME)
+      .poll(() => twilio.textsTo(ADA).toSorted())
       .toEqual([expect.stringMatching(/^The file "image.jpg" was not saved: .*public internet/), 'You said: look'])
     expect([other.twilio.asked, stage.journal().length]).toEqual([[], 1])
   })
 
-  it('that is too large is not fetched whole, and the person is told', async ({ expect, onTestFinished }) => {
+  it('that is too large is not fetched completely, and the person is told', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.startWith(stage.config({}, { attachmentMaxMb: 1 }))
     const content = Buffer.alloc(2 * 1024 * 1024)
@@ -62,7 +62,7 @@ describe('A file that a person sends', { concurrent: true }, () => {
     await stage.twilio.say(ADA, 'look', [{ ...PICTURE, content }])
 
     await expect
-      .poll(() => stage.twilio.textsTo(ADA).toSorted(), IN_TIME)
+      .poll(() => stage.twilio.textsTo(ADA).toSorted())
       .toEqual([
         'The file "image.jpg" was not saved: it has more than the 1 MB that are allowed. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
         'You said: look',
@@ -126,7 +126,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
     await twilio.say(ADA, steps({ text: `Here.\nMEDIA: ${path}` }))
 
     await expect
-      .poll(() => twilio.sentTo(ADA).map(({ body, mediaUrl }) => [body, mediaUrl]), IN_TIME)
+      .poll(() => twilio.sentTo(ADA).map(({ body, mediaUrl }) => [body, mediaUrl]))
       .toEqual([
         ['Here.', undefined],
         [expect.stringMatching(reason), undefined],
@@ -141,7 +141,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
     twilio.write(ADA, steps({ file: 'a.png', content: 'pixels' }, { text: 'Here.\nMEDIA: a.png' }))
 
     await expect
-      .poll(() => twilio.textsTo(ADA), IN_TIME)
+      .poll(() => twilio.textsTo(ADA))
       .toEqual(['Here.', expect.stringMatching(/^The file "a.png" was not sent: .*publicUrl/)])
   })
 
@@ -152,7 +152,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
     await twilio.say(ADA, steps({ file: 'a.png', content: 'pixels' }, { text: 'Here.\nMEDIA: a.png' }))
 
     await expect
-      .poll(() => twilio.textsTo(ADA), IN_TIME)
+      .poll(() => twilio.textsTo(ADA))
       .toEqual([expect.stringMatching(/^Here\.\n\nThe file "a.png" was not sent: Twilio cannot use the URL/)])
   })
 
@@ -177,7 +177,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
     ])
   })
 
-  it('that Twilio took without saying so comes once, also when it is gone since', async (context) => {
+  it('that Twilio accepted without saying so comes once, even if it is gone since', async (context) => {
     const { expect, onTestFinished } = context
     const { stage, twilio } = await open(onTestFinished)
     for (const name of ['a.png', 'b.png']) writeFileSync(join(stage.workingDir, name), name)
@@ -225,7 +225,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
 })
 
 describe('A link to a file', () => {
-  it('holds for a quarter of an hour, and for who has the key', ({ expect }) => {
+  it('is valid for a quarter of an hour, and only with the key', ({ expect }) => {
     let now = 1_000_000
     const links = new FileLinks('token', () => now)
     const file = { path: 'a b.png', directory: '/work' }
@@ -245,7 +245,7 @@ describe('A link to a file', () => {
     ])
   })
 
-  it('tells nothing of what it leads to', ({ expect }) => {
+  it('reveals nothing about its target', ({ expect }) => {
     const links = new FileLinks('token', () => 0)
     const file = { path: '/srv/site/a.png', directory: '/srv/site' }
     const [one, other] = [links.seal(file), links.seal(file)]
@@ -267,7 +267,7 @@ describe('A voice message', { concurrent: true }, () => {
     await until(() => stage.journal().length === 1, 'the run')
 
     expect(stage.journal()[0]?.prompt).toMatch(/hello from a voice/)
-    await expect.poll(() => stage.twilio.sentTo(ADA).length, IN_TIME).toEqual(1)
+    await expect.poll(() => stage.twilio.sentTo(ADA).length).toEqual(1)
   })
 
   it('with words beside it is given to the agent with both', async ({ expect, onTestFinished }) => {
@@ -295,7 +295,7 @@ describe('A voice message', { concurrent: true }, () => {
     await stage.twilio.say(ADA, 'listen', [VOICE])
 
     await expect
-      .poll(() => stage.twilio.textsTo(ADA).toSorted(), IN_TIME)
+      .poll(() => stage.twilio.textsTo(ADA).toSorted())
       .toEqual([expect.stringMatching(/could not be turned into text/), expect.stringMatching(/^You said: .*listen/s)])
     expect(stage.twilio.textsTo(ADA).join('\n')).toMatch(reason)
     expect(stage.alive()).toEqual([])
@@ -316,7 +316,7 @@ describe('The type of a file', () => {
     ])
   })
 
-  it('gives a name to what comes without one', ({ expect }) => {
+  it('names a file that comes without a name', ({ expect }) => {
     const types = ['image/jpeg', 'audio/ogg; codecs=opus', 'application/pdf', 'text/vcard', 'application/x-weird+y', '']
     expect(types.map((type, index) => nameFor(type, index))).toEqual([
       'image.jpg',

@@ -1,10 +1,10 @@
-// Messages are handled once and in order, whatever happens to the gateway and its settings meanwhile.
+// Messages are handled once and in order, whatever happens to the gateway and its settings in between.
 
 import { describe, it } from 'vitest'
-import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, BEN, WhatsAppStage } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const ASKING = { isListening: false }
 const PICTURE = { type: 'image/jpeg', content: Buffer.from('a picture') }
 
@@ -45,7 +45,7 @@ describe('A message that was taken', { concurrent: true }, () => {
 
     await twilio.deliver(command)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('agent: claude')])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([expect.stringContaining('agent: claude')])
   })
 })
 
@@ -61,7 +61,7 @@ describe('A message that was refused', { concurrent: true }, () => {
     await stage.start({ allowFrom: [ADA, BEN] }, ASKING)
     twilio.write(BEN, 'now')
 
-    await expect.poll(() => twilio.textsTo(BEN), IN_TIME).toEqual(['You said: now'])
+    await expect.poll(() => twilio.textsTo(BEN)).toEqual(['You said: now'])
     expect(stage.journal().map(({ prompt }) => prompt)).toEqual(['now'])
   })
 })
@@ -79,6 +79,6 @@ describe('A file that does not come', { concurrent: true }, () => {
 
     await twilio.say(ADA, 'stop')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('Stopped')])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([expect.stringContaining('Stopped')])
   })
 })

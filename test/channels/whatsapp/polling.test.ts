@@ -1,4 +1,4 @@
-// Polling Twilio for messages: always without a public URL, and with one for what the webhook missed.
+// Polling Twilio for messages: always without a public URL; with one, for what the webhook missed.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, it } from 'vitest'
@@ -6,15 +6,15 @@ import type { Incoming } from '../../../src/channels/whatsapp/incoming.js'
 import { Poller } from '../../../src/channels/whatsapp/poller.js'
 import type { TwilioMessage } from '../../../src/channels/whatsapp/twilio-api.js'
 import { createLog } from '../../../src/log.js'
-import { ADA, BEN, STRANGER, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, BEN, STRANGER, WhatsAppStage } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const ASKING = { isListening: false }
 const PICTURE = { type: 'image/jpeg', content: Buffer.from('a picture') }
 
 describe('A gateway without a public URL', { concurrent: true }, () => {
-  it('answers what is written while it runs, oldest first', async ({ expect, onTestFinished }) => {
+  it('answers messages that come while it runs, oldest first', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     const { twilio } = stage
     await stage.start({}, ASKING)
@@ -23,11 +23,11 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
     twilio.write(BEN, 'other')
 
     await expect
-      .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)], IN_TIME)
+      .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)])
       .toEqual([['You said: one', 'You said: two', 'You said: three'], ['You said: other']])
   })
 
-  it('leaves alone what was written before its first start', async ({ expect, onTestFinished }) => {
+  it('ignores messages from before its first start', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     const { twilio } = stage
     const old = twilio.write(ADA, 'long ago')
@@ -37,11 +37,11 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     twilio.write(ADA, 'now')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: now'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: now'])
     expect(stage.journal().length).toEqual(1)
   })
 
-  it('answers after a restart what came meanwhile, and nothing again', async ({ expect, onTestFinished }) => {
+  it('answers after a restart what came in the meantime, and nothing twice', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     const { twilio } = stage
     const first = await stage.start({}, ASKING)
@@ -57,7 +57,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
     twilio.write(ADA, 'after')
 
     await expect
-      .poll(() => twilio.textsTo(ADA).filter((text) => text.startsWith('You said')), IN_TIME)
+      .poll(() => twilio.textsTo(ADA).filter((text) => text.startsWith('You said')))
       .toEqual(['You said: before', 'You said: meanwhile one', 'You said: meanwhile two', 'You said: after'])
     expect(twilio.sentTo(ADA).length).toEqual(5)
   })
@@ -73,10 +73,10 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     await stage.start({}, ASKING)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(texts.map((text) => `You said: ${text}`))
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(texts.map((text) => `You said: ${text}`))
   })
 
-  it('goes on when Twilio was away', async ({ expect, onTestFinished }) => {
+  it('continues after Twilio was unavailable', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     const { twilio } = stage
     twilio.fail('list', { kind: 'status', status: 503 }, 2)
@@ -85,7 +85,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     twilio.write(ADA, 'hello')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
     expect(stage.logsOf('whatsapp.reached-again').length).toBeGreaterThan(0)
   })
 
@@ -109,7 +109,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
     expect([addresses, stage.logsOf('whatsapp.refused').length]).toEqual([[ADA], 1])
   })
 
-  it('starts when Twilio no longer has a file that was sent meanwhile, and tells the person', async (context) => {
+  it('starts even if Twilio no longer has a file that was sent in the meantime, and tells the person', async (context) => {
     const { expect, onTestFinished } = context
     const stage = await WhatsAppStage.open(onTestFinished)
     const { twilio } = stage
@@ -122,11 +122,11 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     const problem = 'it could not be fetched (Twilio no longer has it). Send it again.'
     await expect
-      .poll(() => twilio.textsTo(ADA).toSorted(), IN_TIME)
+      .poll(() => twilio.textsTo(ADA).toSorted())
       .toEqual([`The file "file" was not saved: ${problem}`, 'You said: look'])
   })
 
-  it('starts while a file that was sent meanwhile does not come', async ({ expect, onTestFinished }) => {
+  it('starts even if a file that was sent in the meantime does not arrive', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     const { twilio } = stage
     const first = await stage.start({}, ASKING)
@@ -149,10 +149,13 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     twilio.write(BEN, 'hello')
 
-    await expect.poll(() => twilio.textsTo(BEN), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(BEN)).toEqual(['You said: hello'])
   })
 
-  it('goes on with the rest when a message cannot be taken, and takes it later', async ({ expect, onTestFinished }) => {
+  it('continues with the rest if a message cannot be stored, and stores it later', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start({}, ASKING)
     const { twilio } = stage
@@ -165,12 +168,12 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     await until(() => twilio.asked.includes('fetch'), 'the question what became of the answer')
     await expect
-      .poll(() => [twilio.textsTo(BEN), twilio.textsTo(ADA)], IN_TIME)
+      .poll(() => [twilio.textsTo(BEN), twilio.textsTo(ADA)])
       .toEqual([['You said: hello'], [expect.stringMatching(/look$/)]])
     expect(stage.logsOf('whatsapp.not-asked')).toEqual([])
   })
 
-  it('ends the run of who says so', async ({ expect, onTestFinished }) => {
+  it('stops the run of the person who asks for it', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start({}, ASKING)
     const { twilio } = stage
@@ -179,12 +182,12 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     twilio.write(ADA, 'stop')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('Stopped')])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([expect.stringContaining('Stopped')])
   })
 })
 
 describe('A gateway with a public URL', { concurrent: true }, () => {
-  it('finds at its start what the webhook could not bring', async ({ expect, onTestFinished }) => {
+  it('finds at its start what the webhook could not deliver', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     const { twilio } = stage
     const first = await stage.start()
@@ -195,14 +198,14 @@ describe('A gateway with a public URL', { concurrent: true }, () => {
     await until(() => twilio.sentTo(ADA).length === 1, 'the answer')
     await twilio.say(ADA, 'new')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: missed', 'You said: new'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: missed', 'You said: new'])
   })
 })
 
 describe('The poller', () => {
   const HOUR_MS = 3_600_000
 
-  it('gives a message up that fails for an hour while others do not, and its cursor goes on', async ({ expect }) => {
+  it('gives up a message that fails for an hour while others do not, and its cursor advances', async ({ expect }) => {
     const poller = open({ fails: new Set(['SM0']) })
     await poller.load()
 
@@ -235,7 +238,7 @@ describe('The poller', () => {
     expect([cursor, poller.taken()]).toEqual([heardAt, ['SM0', 'SM1']])
   })
 
-  it('forgets a message that failed when it is no longer on record', async ({ expect }) => {
+  it('forgets a failed message that Twilio no longer has', async ({ expect }) => {
     const poller = open({ fails: new Set(['SM0']) })
     await poller.load()
     poller.hear('SM0')

@@ -4,10 +4,10 @@ import { describe, it, type TestContext, vi } from 'vitest'
 import { queueList } from '../../../src/cli/commands/queue.js'
 import type { Gateway } from '../../../src/gateway.js'
 import type { Fault, FakeTwilio } from './fake-twilio.js'
-import { ADA, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, WhatsAppStage } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())
 const THREE_PARTS = steps({ text: PARTS.join('\n\n') })
 const WINDOW = /^Outside the 24-hour window of WhatsApp: .*63016/
@@ -31,18 +31,18 @@ describe('An answer', { concurrent: true }, () => {
     await twilio.say(ADA, THREE_PARTS)
     await twilio.say(ADA, 'last')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([...PARTS, 'You said: last'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([...PARTS, 'You said: last'])
     expect(twilio.faultCount).toEqual(times)
   })
 
-  it('that fits into one message comes as it is, also with a fence that is not closed', async (context) => {
+  it('that fits into one message comes as it is, even with an unclosed fence', async (context) => {
     const { expect, onTestFinished } = context
     const { twilio } = await open(onTestFinished)
     const texts = ['see ```\n```\n- x', '```sh\nls', ' ~~~\n\n\n  a  b']
 
     for (const text of texts) await twilio.say(ADA, steps({ text }))
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(texts)
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(texts)
   })
 
   it('that is the same as the one before is not taken for it', async ({ expect, onTestFinished }) => {
@@ -53,11 +53,11 @@ describe('An answer', { concurrent: true }, () => {
     twilio.fail('create', { kind: 'drop' })
     await twilio.say(ADA, steps({ text: 'Done.' }))
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['Done.', 'Done.'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['Done.', 'Done.'])
     expect(stage.twilio.faultCount).toEqual(1)
   })
 
-  it('is not sent again while it is not known what was sent', async ({ expect, onTestFinished }) => {
+  it('is not resent while it is unknown what was sent', async ({ expect, onTestFinished }) => {
     const { gateway, twilio } = await open(onTestFinished)
     twilio.fail('create', { kind: 'drop' })
     twilio.fail('list', { kind: 'status', status: 500 }, 3)
@@ -72,7 +72,7 @@ describe('An answer', { concurrent: true }, () => {
       expect.stringMatching(/it is not known whether it was delivered: Something went wrong/),
       [],
     ])
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
   })
 
   it.for<[string, Fault, RegExp]>([
@@ -93,7 +93,10 @@ describe('An answer', { concurrent: true }, () => {
     expect([await undelivered(gateway), twilio.sentTo(ADA)]).toEqual([expect.stringMatching(problem), []])
   })
 
-  it('that Twilio took and WhatsApp did not is told as undelivered, in words', async ({ expect, onTestFinished }) => {
+  it('that Twilio accepted and WhatsApp did not is reported as undelivered, with the reason', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const { stage, gateway, twilio } = await open(onTestFinished)
     twilio.nextStatus = { status: 'failed', errorCode: 63016 }
 
@@ -105,7 +108,7 @@ describe('An answer', { concurrent: true }, () => {
     await expect.poll(() => stage.logsOf('reply.undelivered').length).toEqual(1)
   })
 
-  it('that WhatsApp did not take is found out by asking where there is no callback', async (context) => {
+  it('that WhatsApp did not accept is found by polling if there is no callback', async (context) => {
     const { expect, onTestFinished } = context
     const stage = await WhatsAppStage.open(onTestFinished)
     const gateway = await stage.start({}, { isListening: false })
@@ -139,11 +142,11 @@ describe('An answer', { concurrent: true }, () => {
     await gateway.queue.retry(id)
     gateway.wake()
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([...PARTS, PARTS[2]])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([...PARTS, PARTS[2]])
     expect(await gateway.store.outbox.list('undelivered', 1)).toEqual([])
   })
 
-  it('goes on after a part that was removed from the record of Twilio', async ({ expect, onTestFinished }) => {
+  it("continues after a part that was removed from Twilio's records", async ({ expect, onTestFinished }) => {
     const { twilio } = await open(onTestFinished)
     twilio.fail('create', { kind: 'status', status: 500 }, 1, 1)
 
@@ -152,7 +155,7 @@ describe('An answer', { concurrent: true }, () => {
     const [first] = twilio.sentTo(ADA)
     if (first) twilio.messages.splice(twilio.messages.indexOf(first), 1)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(PARTS.slice(1))
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(PARTS.slice(1))
     expect(first?.body).toEqual(PARTS[0])
   })
 
@@ -193,7 +196,7 @@ describe('An answer', { concurrent: true }, () => {
   })
 
   // Alone, since it changes the clock of the whole process.
-  it.sequential('that is sent again at once stays delivered, whatever was said of it before', async (context) => {
+  it.sequential('that is resent at once stays delivered, whatever was reported before', async (context) => {
     const { expect, onTestFinished } = context
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
     onTestFinished(() => void vi.useRealTimers())
@@ -219,7 +222,7 @@ describe('An answer', { concurrent: true }, () => {
 
     await twilio.say(ADA, 'hello')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
   })
 
   it('to nobody is given up with a sentence', async ({ expect, onTestFinished }) => {

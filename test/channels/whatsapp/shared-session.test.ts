@@ -1,11 +1,10 @@
 import { describe, it } from 'vitest'
-import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
-
-const IN_TIME = { timeout: 60_000, interval: 20 }
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, BEN, WhatsAppStage } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 describe('A session that all share', () => {
-  it('is stopped by one person, and the one who waits for the answer is told', async ({ expect, onTestFinished }) => {
+  it('is stopped by one person, and the one waiting for the answer is told', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start({ session: { scope: 'global' } })
     const { twilio } = stage
@@ -15,7 +14,7 @@ describe('A session that all share', () => {
     await twilio.say(BEN, 'stop')
 
     await expect
-      .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)], IN_TIME)
+      .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)])
       .toEqual([
         [
           'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.',

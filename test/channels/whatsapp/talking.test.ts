@@ -1,13 +1,12 @@
 // People write, and are answered: from the webhook to what Twilio is asked to send.
 
 import { describe, it } from 'vitest'
-import { ADA, BEN, steps, STRANGER, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
-
-const IN_TIME = { timeout: 60_000, interval: 20 }
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, BEN, STRANGER, WhatsAppStage } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 describe('A person who may write', { concurrent: true }, () => {
-  it('is answered, and goes on in the same session', async ({ expect, onTestFinished }) => {
+  it('is answered, and continues in the same session', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start()
 
@@ -15,7 +14,7 @@ describe('A person who may write', { concurrent: true }, () => {
     await until(() => stage.twilio.textsTo(ADA).length === 1, 'the first answer')
     await stage.twilio.say(ADA, 'again')
 
-    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello', 'You said: again'])
+    await expect.poll(() => stage.twilio.textsTo(ADA)).toEqual(['You said: hello', 'You said: again'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, true])
   })
 
@@ -26,10 +25,10 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await stage.twilio.say(ADA, steps({ text: paragraphs.join('\n\n') }))
 
-    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual(paragraphs)
+    await expect.poll(() => stage.twilio.textsTo(ADA)).toEqual(paragraphs)
   })
 
-  it('begins a new session with a word for it, alone or before a message', async ({ expect, onTestFinished }) => {
+  it('begins a new session with a reset word, alone or before a message', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start({ session: { resetTriggers: ['/new', 'Fresh'] } })
     const { twilio } = stage
@@ -43,7 +42,7 @@ describe('A person who may write', { concurrent: true }, () => {
     await twilio.say(ADA, 'fresh three')
 
     await expect
-      .poll(() => twilio.textsTo(ADA), IN_TIME)
+      .poll(() => twilio.textsTo(ADA))
       .toEqual(['You said: one', 'You said: two', 'The next message begins a fresh session.', 'You said: fresh three'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false, false])
   })
@@ -62,11 +61,14 @@ describe('A person who may write', { concurrent: true }, () => {
     await until(() => twilio.textsTo(ADA).length === 2, 'the second answer')
     await twilio.say(ADA, '/New\nthree')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: one', 'You said: two', 'You said: three'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: one', 'You said: two', 'You said: three'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false, false])
   })
 
-  it('begins a new session after what waits before it, not with that', async ({ expect, onTestFinished }) => {
+  it('begins a new session after the messages that wait before it, not with them', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start()
     const { twilio } = stage
@@ -78,9 +80,7 @@ describe('A person who may write', { concurrent: true }, () => {
     await twilio.say(ADA, 'four')
     stage.release('one')
 
-    await expect
-      .poll(() => twilio.textsTo(ADA), IN_TIME)
-      .toEqual(['one', 'You said: two', 'You said: three', 'You said: four'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['one', 'You said: two', 'You said: three', 'You said: four'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, true, false, true])
   })
 
@@ -104,7 +104,7 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await twilio.say(ADA, word)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('Stopped')])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([expect.stringContaining('Stopped')])
     expect(stage.alive()).toEqual([])
   })
 
@@ -114,7 +114,7 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await stage.twilio.say(ADA, '/status')
 
-    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('agent: claude')])
+    await expect.poll(() => stage.twilio.textsTo(ADA)).toEqual([expect.stringContaining('agent: claude')])
   })
 
   it('sees that an answer comes, from the message on and as long as it takes', async ({ expect, onTestFinished }) => {
@@ -134,7 +134,7 @@ describe('A person who may write', { concurrent: true }, () => {
     expect(twilio.typing.slice(shown)).not.toContain(sid)
   })
 
-  it('is told of a place that they share', async ({ expect, onTestFinished }) => {
+  it('has a shared location passed to the agent', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start()
     const { twilio } = stage
@@ -151,7 +151,7 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await twilio.post('/whatsapp/webhook', form)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: Location: 52.5, 13.4, Home'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: Location: 52.5, 13.4, Home'])
   })
 })
 
@@ -167,7 +167,7 @@ describe('A conversation', { concurrent: true }, () => {
     await until(() => twilio.textsTo(BEN).length === 1, 'the answer to the other')
     stage.release('a')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['late'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['late'])
     const sessions = stage.journal().map(({ sessionId }) => sessionId)
     expect(new Set(sessions).size).toEqual(2)
   })
@@ -239,7 +239,7 @@ describe('A stranger', { concurrent: true }, () => {
 
     await stage.twilio.say(STRANGER, 'hello')
 
-    await expect.poll(() => stage.twilio.textsTo(STRANGER), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => stage.twilio.textsTo(STRANGER)).toEqual(['You said: hello'])
   })
 
   it('is answered from the moment on in which the operator lets them in', async ({ expect, onTestFinished }) => {
@@ -252,6 +252,6 @@ describe('A stranger', { concurrent: true }, () => {
     config.inbound?.reply.allowFrom?.push(STRANGER)
     await twilio.say(STRANGER, 'hello')
 
-    await expect.poll(() => twilio.textsTo(STRANGER), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(STRANGER)).toEqual(['You said: hello'])
   })
 })

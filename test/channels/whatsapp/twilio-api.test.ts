@@ -1,12 +1,12 @@
-import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { messagingUrl, TwilioApi } from '../../../src/channels/whatsapp/twilio-api.js'
 import { describeError, TwilioError } from '../../../src/channels/whatsapp/twilio-errors.js'
 import { FakeTwilio } from './fake-twilio.js'
+import { serveHttp } from '../../kit/loopback.js'
 
 describe('The API of Twilio', () => {
-  it('has a host for messaging, also in its regions, but not where something stands in for it', () => {
+  it('has a host for messaging, in its regions too, unless it is replaced by a fake', () => {
     const urls = [
       'https://api.twilio.com',
       'https://api.dublin.ie1.twilio.com',
@@ -50,7 +50,7 @@ describe('The API of Twilio', () => {
     expect(asked).toEqual([])
   })
 
-  it('is not what answers in pages of its own', async () => {
+  it('is not something that answers with web pages', async () => {
     const url = await listen(() => ({ status: 200, headers: {} }))
     const api = new TwilioApi({ accountSid: 'AC1', auth: { user: 'AC1', password: 'secret' }, apiUrl: url })
     await expect(api.account()).rejects.toThrow(/is not Twilio: check twilioApiUrl/)
@@ -79,7 +79,7 @@ describe('An error of Twilio', () => {
     expect([error.isPermanent, error.isRefusal]).toEqual([isPermanent, isRefusal])
   })
 
-  it('is told in words, with its number', () => {
+  it('is reported in words, with its number', () => {
     expect([
       describeError(63016),
       describeError(1, 'Strange.'),
@@ -104,14 +104,8 @@ async function open(): Promise<{ api: TwilioApi; twilio: FakeTwilio }> {
 async function listen(
   answer: (headers: IncomingHttpHeaders) => { status: number; headers: Record<string, string> },
 ): Promise<string> {
-  const server = createServer((request, response) => {
+  return serveHttp((request, response) => {
     const { status, headers } = answer(request.headers)
     response.writeHead(status, headers).end('<html>')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

@@ -2,10 +2,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, it, type TestContext } from 'vitest'
-import { ADA, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
-
-const IN_TIME = { timeout: 60_000, interval: 20 }
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, PUBLIC_URL, WhatsAppStage } from './stage.js'
+import { until } from '../../kit/waiting.js'
 
 describe('A webhook', { concurrent: true }, () => {
   it('is answered at once, whatever the agent takes', async ({ expect, onTestFinished }) => {
@@ -61,7 +60,7 @@ describe('A webhook', { concurrent: true }, () => {
 
     for (const message of messages.toReversed()) await twilio.deliver(message)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: three', 'You said: two', 'You said: one'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: three', 'You said: two', 'You said: one'])
   })
 
   it('that comes after the poll has found its message changes nothing', async ({ expect, onTestFinished }) => {
@@ -76,7 +75,7 @@ describe('A webhook', { concurrent: true }, () => {
     await twilio.deliver(message)
     await twilio.say(ADA, 'last')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: missed', 'You said: last'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: missed', 'You said: last'])
   })
 
   it('cannot be stored: Twilio is told, and the message is found by the poll of the next start', async (context) => {
@@ -90,7 +89,7 @@ describe('A webhook', { concurrent: true }, () => {
     await stage.stop(gateway)
     await stage.start()
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
     expect(status).toEqual(500)
   })
 
@@ -124,7 +123,7 @@ describe('A webhook', { concurrent: true }, () => {
     expect(response.status).toEqual(413)
   })
 
-  it('for another number of the account is left alone', async ({ expect, onTestFinished }) => {
+  it('for another number of the account is ignored', async ({ expect, onTestFinished }) => {
     const { gateway, twilio } = await open(onTestFinished)
     const message = twilio.write(ADA, 'hello')
     message.to = 'whatsapp:+14150000000'
@@ -146,12 +145,12 @@ describe('A webhook', { concurrent: true }, () => {
     twilio.webhook = { target, publicUrl: `${PUBLIC_URL}/aetheel` }
     await twilio.say(ADA, 'two')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: one', 'You said: two'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: one', 'You said: two'])
   })
 })
 
 describe('The public name', { concurrent: true }, () => {
-  it('opens nothing but what Twilio needs', async ({ expect, onTestFinished }) => {
+  it('opens only what Twilio needs', async ({ expect, onTestFinished }) => {
     const { twilio } = await open(onTestFinished)
     const paths = ['/health', '/docs', '/openapi.json', '/projects', '/whatsapp', '/whatsapp/webhook']
 
@@ -176,7 +175,7 @@ describe('A status', { concurrent: true }, () => {
     expect([status, await gateway.store.outbox.list('undelivered', 10)]).toEqual([403, []])
   })
 
-  it('with an empty error code is told without one', async ({ expect, onTestFinished }) => {
+  it('with an empty error code is reported without one', async ({ expect, onTestFinished }) => {
     const { gateway, twilio } = await open(onTestFinished)
     await twilio.say(ADA, 'hello')
     const [sent] = await until(() => twilio.sentTo(ADA).length === 1 && twilio.sentTo(ADA), 'the answer')
@@ -186,7 +185,7 @@ describe('A status', { concurrent: true }, () => {
     await twilio.post(path, form)
 
     const undelivered = async () => (await gateway.store.outbox.list('undelivered', 1))[0]?.problem
-    await expect.poll(undelivered, IN_TIME).toEqual('Twilio says it was not delivered: failed.')
+    await expect.poll(undelivered).toEqual('Twilio says it was not delivered: failed.')
   })
 })
 

@@ -2,12 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { agentPath } from '../../contract/stage.js'
-import { Terminal } from './terminal.js'
+import { Terminal } from '../../kit/terminal.js'
 
 const AUTO = { AGENT_MODE: 'auto' }
 
 describe.concurrent('aetheel agents', () => {
-  it('lists which agents are there and what they can do', async (test) => {
+  it('lists the installed agents and their capabilities', async (test) => {
     const terminal = new Terminal(test)
     terminal.install('codex', agentPath('fake-agent.sh'))
     terminal.install('pi', agentPath('old-agent.mjs'))
@@ -39,7 +39,7 @@ const NO_DISCORD = '- Discord: not configured; run "aetheel init" or see docs/di
 const NO_WHATSAPP = '- WhatsApp: not configured; docs/whatsapp.md tells how it is'
 
 describe.concurrent('aetheel doctor', () => {
-  it('says how to install what is missing, and ends with 1 when the chosen agent is', async (test) => {
+  it('says how to install what is missing, and exits with 1 if the chosen agent is missing', async (test) => {
     const terminal = new Terminal(test)
     const { exitCode, stdout } = await terminal.run(['doctor'])
     const advice = (label: string, name: string, packageName: string) =>
@@ -116,7 +116,7 @@ describe.concurrent('aetheel doctor', () => {
     ])
   })
 
-  it('tells of an agent that does not say its version', async (test) => {
+  it('reports an agent without a version', async (test) => {
     const terminal = new Terminal(test)
     const path = terminal.install('pi', '/usr/bin/true')
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'pi' } })
@@ -134,7 +134,7 @@ describe.concurrent('aetheel doctor', () => {
   })
 
   const isRoot = process.getuid?.() === 0
-  it.runIf(isRoot)('tells root that Claude Code will refuse', async (test) => {
+  it.runIf(isRoot)('warns root that Claude Code will refuse', async (test) => {
     const terminal = new Terminal(test)
     terminal.install('claude', agentPath('fake-agent.sh'))
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { IS_SANDBOX: undefined } })

@@ -7,7 +7,7 @@ import { createScrubber } from '../../../src/credentials/scrubber.js'
 import { START, type Step } from '../../contract/agent-script.js'
 import { agentPath } from '../../contract/stage.js'
 import { printedAnswer } from '../../contract/wire-formats.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
@@ -27,7 +27,7 @@ describe.concurrent('aetheel ask', () => {
     })
   })
 
-  it('lets an agent that is to ask do nothing where nobody can be asked', async (test) => {
+  it('lets an agent that needs approval do nothing if nobody can be asked', async (test) => {
     const terminal = new Terminal(test)
     const request = '{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}'
     const script = [
@@ -36,7 +36,7 @@ describe.concurrent('aetheel ask', () => {
       `printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"s"}\\n' "$(grep -o deny answer-q)"`,
     ].join('; ')
     const env = {
-      BACKEND_CLI_PATH: agentPath('staying-agent.sh'),
+      BACKEND_CLI_PATH: agentPath('warm-agent.sh'),
       AGENT_PERMISSIONS: 'ask',
       PATH: process.env['PATH'] ?? '',
     }
@@ -44,7 +44,7 @@ describe.concurrent('aetheel ask', () => {
     expect([exitCode, stdout, terminal.leftovers()]).toEqual([0, 'deny\n', []])
   })
 
-  it('goes on with a session', async (test) => {
+  it('continues a session', async (test) => {
     const terminal = new Terminal(test)
     const { stderr } = await terminal.run(['ask', 'My name is Ada.'], { env: DEMO })
     const session = SESSION.exec(stderr)?.[1] ?? ''
@@ -157,14 +157,14 @@ describe.concurrent('aetheel ask', () => {
       {},
       'nowhere.json5: does not exist',
     ],
-  ])('ends with 1 and tells of %s', async ([, args, env, expected], test) => {
+  ])('exits with 1 and reports %s', async ([, args, env, expected], test) => {
     const terminal = new Terminal(test)
     const { exitCode, stdout, stderr } = await terminal.run(args, { env })
     expect([exitCode, stdout, stderr]).toEqual([1, '', expect.stringContaining(expected)])
     expect(stderr).not.toMatch(/^\s+at /m)
   })
 
-  it('tells every problem of the configuration at once', async (test) => {
+  it('reports every problem of the configuration at once', async (test) => {
     const terminal = new Terminal(test)
     const env = { AGENT_BACKEND: 'nope', QUERY_TIMEOUT_MS: 'soon', LOG_LEVEL: 'loud' }
     const { exitCode, stderr } = await terminal.run(['ask', 'Hello'], { env })
@@ -194,7 +194,7 @@ describe.concurrent('aetheel ask', () => {
     expect([ended.exitCode, ended.stdout, told]).toEqual([0, 'Hello\n', expected])
   })
 
-  it('goes on with 25 turns, and a warning, when BACKEND_MAX_TURNS is wrong', async (test) => {
+  it('continues with 25 turns, and a warning, if BACKEND_MAX_TURNS is invalid', async (test) => {
     const terminal = new Terminal(test)
     terminal.write('answer', printedAnswer('claude', 'Hello'))
     const env = { BACKEND_CLI_PATH: agentPath('mirror-agent.sh'), BACKEND_MAX_TURNS: 'many' }
@@ -230,7 +230,7 @@ describe.concurrent('aetheel ask, interrupted', () => {
     })
   })
 
-  it('ends the whole tree when nobody reads the answer any more', async (test) => {
+  it('ends the whole tree when nobody reads stdout any more', async (test) => {
     const terminal = new Terminal(test)
     const prompt = terminal.prompt(...descendants, START, { sayForEver: 'and on ' })
     const child = terminal.start(['ask', prompt], FAKE)
@@ -241,7 +241,7 @@ describe.concurrent('aetheel ask, interrupted', () => {
     expect([exitCode, terminal.leftovers()]).toEqual([1, []])
   })
 
-  it('ends the whole tree when nobody reads what it does any more', async (test) => {
+  it('ends the whole tree when nobody reads stderr any more', async (test) => {
     const terminal = new Terminal(test)
     const noise: Step[] = Array.from({ length: 200 }, (_, index) => ({ print: `noise ${index}\n` }))
     const prompt = terminal.prompt(...descendants, START, ...noise, { hang: true })
@@ -264,7 +264,7 @@ describe.concurrent('aetheel ask, interrupted', () => {
   })
 })
 
-it.each([false, true])('hides what is known as a secret, also in pieces (JSON: %s)', async (isJson) => {
+it.each([false, true])('hides known secrets, even in pieces (JSON: %s)', async (isJson) => {
   const secret = 'correct-horse-battery-staple'
   let printed = ''
   const output = {

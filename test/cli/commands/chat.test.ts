@@ -2,9 +2,11 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { HELP_TEXT } from '../../../src/conversation/command-descriptions.js'
+import { openStore } from '../../../src/store/store.js'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../contract/stage.js'
-import { DEMO_AGENT, SCRIPT, Terminal } from './terminal.js'
+import { DEMO_AGENT, SCRIPT, Terminal } from '../../kit/terminal.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
@@ -29,7 +31,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
-  it('shows with an answer where its files are, and why one is not given out', async (test) => {
+  it('shows where the files of an answer are, and why one is withheld', async (test) => {
     const terminal = new Terminal(test)
     terminal.write('my plot.png', '')
     terminal.write('.env', '')
@@ -76,7 +78,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
-  it('takes the commands of a conversation, and a path as what it is', async (test) => {
+  it('takes the commands of a conversation, and treats a path as text', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)
     const lines = ['/model small', '/backend', '/nope', '/help', '/etc/hosts is empty?', '/quit', 'not read']
@@ -94,7 +96,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
-  it('shows what was said', async (test) => {
+  it('shows the history', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)
     await terminal.run(['chat'], { stdin: 'My name is \u001B[31mAda.\n', env: { USER: 'ada' } })
@@ -121,7 +123,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     expect([await chat.exited, await gateway.exited, terminal.leftovers()]).toEqual([1, 0, []])
   })
 
-  it('answers what was asked before the gateway was killed, when it is back', async (test) => {
+  it('answers, once restarted, what was asked before the gateway was killed', async (test) => {
     const terminal = new Terminal(test)
     terminal.write('poem.txt', '')
     const killed = await terminal.startGateway(DEMO)
@@ -148,7 +150,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
-  it('tells why it takes long when a turn is tried again', async (test) => {
+  it('says why it takes long when a turn is retried', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(FAKE)
     const answer = terminal.prompt(START, { answer: 'Done' }).replaceAll('\n', '; ')
@@ -213,6 +215,30 @@ describe.concurrent('aetheel chat, without a gateway', () => {
     const terminal = new Terminal(test)
     const { exitCode, stderr } = await terminal.run(['chat'], { stdin: 'Hello\n', env: { LOG_LEVEL: 'silent' } })
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^The agent claude cannot be used\. .*npm install/)])
+  })
+
+  it('shows the history of a chat, and where its files are', async (test) => {
+    const terminal = new Terminal(test)
+    const store = await openStore({ file: join(terminal.home, '.aetheel', 'aetheel.db') }, SILENT_LOG)
+    const about = { conversationId: 'c', channel: 'terminal', address: 'default', expiresAt: 9 }
+    const { seq } = await store.conversations.enter(about, about.conversationId, 1)
+    terminal.write('plot.png', '')
+    const directory = terminal.project
+    const files = [{ path: 'plot.png', directory }, { path: '.env', directory }, { url: 'https://host.example/a.png' }]
+    await store.outbox.add({ ...about, id: 'r', seq, reply: { text: 'Drawn.', notes: [], isError: false, files } }, 2)
+    await store.outbox.settle({ id: 'r', fence: 0 }, 'delivered', null, 3)
+    await store.close()
+    const chat = await terminal.run(['chat'], { stdin: '/history\n', env: { BACKEND_CLI_PATH: DEMO_AGENT } })
+    expect(chat).toEqual({
+      exitCode: 0,
+      stdout: [
+        '1970-01-01 00:00  agent: Drawn.',
+        `File: ${join(directory, 'plot.png')}`,
+        'File: https://host.example/a.png',
+        '',
+      ].join('\n'),
+      stderr: '',
+    })
   })
 })
 

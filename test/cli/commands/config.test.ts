@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { configCheck, configShow } from '../../../src/cli/commands/config.js'
 import { maskDatabaseUrl, maskHookUrl, secretsOfConfig } from '../../../src/config/secrets.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 describe('configCheck', () => {
   it('names the file it found and has nothing to say against it', () => {
@@ -19,7 +19,7 @@ describe('configCheck', () => {
     })
   })
 
-  it('tells every problem of file and environment', () => {
+  it('reports every problem of file and environment', () => {
     const { file, cwd } = setup(`{ maxQueueDeph: 5, leaseMs: 1 }`)
     expect(configCheck({ cwd, environment: { HOME: '/home/ada', MAX_CONCURRENT_QUERIES: '0' } })).toEqual({
       text: [
@@ -31,7 +31,7 @@ describe('configCheck', () => {
     })
   })
 
-  it('tells that the key of credentials is none', () => {
+  it('reports an invalid key for credentials', () => {
     const { cwd } = setup('{}')
     const environment = { HOME: '/home/ada', AETHEEL_MASTER_KEY: 'abc' }
     const { text, exitCode } = configCheck({ cwd, environment })
@@ -46,7 +46,7 @@ describe('configCheck', () => {
     })
   })
 
-  it('warns of what is named and not there', () => {
+  it('warns about missing files and directories', () => {
     const { file, cwd, environment } = setup(`{
       workingDir: 'nowhere',
       inbound: { reply: {
@@ -72,7 +72,7 @@ describe('configCheck', () => {
     )
   })
 
-  it('warns of what was put right', () => {
+  it('warns about corrected values', () => {
     const { file, ...options } = setup(`{ backendMaxTurns: 0 }`)
     expect(configCheck(options)).toEqual({
       text: `${file}: no problems\nWarning: ${file}: backendMaxTurns must be a positive whole number, not 0; using 25.`,
@@ -197,7 +197,7 @@ heartbeat             default                          -`,
     ])
   })
 
-  it('tells the problems when there are any', () => {
+  it('reports the problems if there are any', () => {
     const { file, ...options } = setup(`{ hook: [] }`)
     expect(configShow({ ...options, isJson: true })).toEqual({
       text: `${file}: hook: unknown key; did you mean "hooks"?`,
@@ -227,7 +227,7 @@ describe('masks', () => {
     expect(maskHookUrl(url)).toBe(shown)
   })
 
-  it('knows what a log must not show', () => {
+  it('knows the secrets that a log must not show', () => {
     const hooks = [
       { on: ['error' as const], url: 'https://hooks.example/secret', timeoutMs: 1 },
       { on: ['error' as const], command: ['tell'], timeoutMs: 1 },
@@ -242,8 +242,7 @@ describe('masks', () => {
 })
 
 function setup(content?: string): { cwd: string; file: string; environment: NodeJS.ProcessEnv } {
-  const cwd = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
-  onTestFinished(() => rmSync(cwd, { recursive: true }))
+  const cwd = temporaryDirectory()
   const file = join(cwd, 'aetheel.json5')
   if (content !== undefined) writeFileSync(file, content)
   return { cwd, file, environment: { HOME: '/home/ada' } }

@@ -1,7 +1,5 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { PassThrough, Readable, Writable } from 'node:stream'
+import { readdirSync } from 'node:fs'
+import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, it, type TestContext } from 'vitest'
 import {
   credentialsList,
@@ -13,11 +11,13 @@ import {
 import { closing, openForChanges } from '../../../src/cli/open-store.js'
 import { loadConfig } from '../../../src/config.js'
 import { messageOf } from '../../../src/errors.js'
-import { createLog } from '../../../src/log.js'
 import type { Store } from '../../../src/store/store.js'
+import { FakeTerminal } from '../fake-terminal.js'
+import { SILENT_LOG } from '../../kit/log.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 describe('aetheel credentials', () => {
-  it('sets what comes on stdin, lists it without its value, and removes it', async (test) => {
+  it('sets the value from stdin, lists the credential without it, and removes it', async (test) => {
     const desk = new Desk(test)
     const set = await desk.set('NPM_TOKEN', 'hunter22\n')
     const values = await desk.values()
@@ -150,15 +150,16 @@ type Opened = ReturnType<typeof credentialTools> & { store: Store }
 
 /** A machine with a data directory and a project "site". */
 class Desk {
-  readonly home = mkdtempSync(join(tmpdir(), 'aetheel-credentials-'))
-  readonly #config = loadConfig({ HOME: this.home, AETHEEL_HOME: this.home })
+  readonly home: string
+  readonly #config
 
   constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
-    onTestFinished(() => rmSync(this.home, { recursive: true, force: true }))
+    this.home = temporaryDirectory(onTestFinished)
+    this.#config = loadConfig({ HOME: this.home, AETHEEL_HOME: this.home })
   }
 
   async change(work: (opened: Opened) => Promise<string>): Promise<string> {
-    return closing(await openForChanges(this.#config, createLog({ level: 'silent' })), async (store) => {
+    return closing(await openForChanges(this.#config, SILENT_LOG), async (store) => {
       await store.projects.put({ id: 'site', directory: '/' }, 'api', 1)
       return work({ store, ...credentialTools(store, this.#config, {}) })
     })
@@ -177,29 +178,5 @@ class Desk {
   async values(projectId?: string): Promise<{ value: string }[]> {
     const json = await this.change(async ({ credentials }) => JSON.stringify(await credentials.valuesFor(projectId)))
     return JSON.parse(json) as { value: string }[]
-  }
-}
-
-class FakeTerminal {
-  screen = ''
-  readonly input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => {} })
-  readonly output = Object.assign(
-    new Writable({
-      write: (chunk: Buffer, _encoding, done) => {
-        this.screen += String(chunk)
-        done()
-      },
-    }),
-    { columns: 200, rows: 50 },
-  )
-
-  async shows(text: string): Promise<void> {
-    const deadline = Date.now() + 10_000
-    while (!this.screen.includes(text)) {
-      if (Date.now() > deadline) throw new Error(`"${text}" was not shown, but: ${this.screen}`)
-      await new Promise((resolve) => {
-        setTimeout(resolve, 5)
-      })
-    }
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Terminal } from './terminal.js'
+import { Terminal } from '../../kit/terminal.js'
 
 describe.concurrent('aetheel demo', () => {
   it('shows two conversations and the answer after a kill, and leaves nothing behind', async (test) => {

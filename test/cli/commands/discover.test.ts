@@ -4,12 +4,12 @@ import { BackendRegistry, createBackend } from '../../../src/backends/registry.j
 import { type DiscoverFlags, projectsDiscover } from '../../../src/cli/commands/discover.js'
 import { GatewayError } from '../../../src/errors.js'
 import type { LabelledPod } from '../../../src/kubernetes/types.js'
-import { createLog } from '../../../src/log.js'
 import { ProjectService } from '../../../src/projects/project-service.js'
-import { Queue } from '../../../src/turns/queue.js'
 import { notesOf } from '../../../src/store/audit.js'
-import { describeEngines, openTestStore, type TestEngine } from '../../engines.js'
-import { FakePods } from '../../fake-pods.js'
+import { describeEngines, openTestStore, type TestEngine } from '../../kit/engines.js'
+import { FakePods } from '../../kit/fake-pods.js'
+import { SILENT_LOG } from '../../kit/log.js'
+import { queueOn } from '../../kit/queue.js'
 
 const NOW = 1_800_000_000_000
 const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
@@ -39,7 +39,7 @@ describeEngines('projects discover', (engine) => {
     ])
   })
 
-  it('follows pods and labels, and leaves alone what was set by hand', async () => {
+  it('follows pods and labels, and keeps manual settings', async () => {
     const { discover, store, projects, pods } = await setup(engine)
     pods.labels = [pod('web', 'claude'), pod('api', 'claude'), pod('same', 'claude')]
     await discover({})
@@ -76,7 +76,7 @@ describeEngines('projects discover', (engine) => {
     expect(await store.sessions.get(conversationId)).toBeUndefined()
   })
 
-  it('leaves alone projects that are not of the cluster, or of another namespace of it', async () => {
+  it('ignores projects outside the cluster, or in another of its namespaces', async () => {
     const { discover, store, pods } = await setup(engine)
     await store.projects.put({ id: 'file', directory: '/srv/file' }, 'file', NOW)
     await store.projects.add({ id: 'api', directory: '/srv/api' }, NOW)
@@ -107,7 +107,7 @@ describeEngines('projects discover', (engine) => {
     ])
   })
 
-  it('knows a pod by where it is, whatever id it would get now', async () => {
+  it('identifies a pod by its location, whatever id it would get now', async () => {
     const { discover, store, pods } = await setup(engine)
     pods.labels = [pod('web', 'claude')]
     await discover({})
@@ -120,7 +120,7 @@ describeEngines('projects discover', (engine) => {
     ])
   })
 
-  it('makes nothing of a pod that ends, and keeps what was made of it', async () => {
+  it('creates no project from an ending pod, and keeps the one it had', async () => {
     const { discover, store, pods } = await setup(engine)
     pods.labels = [pod('web', 'claude')]
     await discover({})
@@ -135,7 +135,7 @@ describeEngines('projects discover', (engine) => {
     ])
   })
 
-  it('tells which pods are gone, and removes their projects when told to', async () => {
+  it('reports missing pods, and removes their projects on request', async () => {
     const { discover, store, pods, queue } = await setup(engine)
     const far = pod('far', 'claude', { namespace: 'other' })
     pods.labels = [pod('web', 'claude'), pod('busy', 'claude'), pod('here', 'claude'), far]
@@ -162,7 +162,7 @@ describeEngines('projects discover', (engine) => {
     ])
   })
 
-  it('says nothing of what may be gone where it does not know in which namespace kubectl has looked', async () => {
+  it('reports nothing as missing if it does not know which namespace kubectl used', async () => {
     const { discover, pods } = await setup(engine, {})
     pods.labels = [pod('web', 'claude')]
     await discover({})
@@ -190,7 +190,7 @@ describeEngines('projects discover', (engine) => {
 })
 
 describe('projects discover', () => {
-  it('looks where it is told to, and gives JSON', async () => {
+  it('searches the given namespace, and prints JSON', async () => {
     const { discover, pods } = await setup()
     const address = { context: 'live', namespace: 'team', name: 'web-0' }
     pods.labels = [{ projectId: 'web', address, provider: 'cursor' }]
@@ -261,19 +261,17 @@ async function setup(engine?: TestEngine, place: object = { kubernetesNamespace:
   const run = async (): Promise<never> => {
     throw new Error('No git here')
   }
-  const log = createLog({ level: 'silent' })
-  const projects = new ProjectService({ store, config, agents, run, now, newId: randomUUID, log })
+  const projects = new ProjectService({ store, config, agents, run, now, newId: randomUUID, log: SILENT_LOG })
   const pods = new FakePods()
   const said: string[] = []
   const stderr = { write: (text: string) => said.push(text) > 0 }
-  const options = { gatewayId: 'one', maxQueueDepth: 9, leaseMs: 1_000, replyExpiryMs: 1_000, now, newId: randomUUID }
   const changer = { store, agents, projects, pods, now, note: notesOf('terminal', now) }
   return {
     store,
     projects,
     pods,
     said,
-    queue: new Queue(store, options),
+    queue: queueOn(store, { now }),
     discover: (flags: DiscoverFlags) => projectsDiscover(flags, { ...changer, config, width: 200, stderr }),
   }
 }

@@ -1,20 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Acceptance } from '../../../src/channels/types.js'
 import { sendEvent } from '../../../src/cli/commands/event.js'
 import { type ParametersOf, socketPath } from '../../../src/cli/control/protocol.js'
 import { startControlServer } from '../../../src/cli/control/server.js'
 import { GatewayError } from '../../../src/errors.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const NOWHERE =
   'There is nowhere to say the answer. Set OUTPUT_CHANNEL_ID to a channel of Discord, and DISCORD_BOT_TOKEN.\n'
 
 describe.concurrent('aetheel event', () => {
-  it('says what to do where no gateway runs', async (test) => {
+  it('says what to do if no gateway runs', async (test) => {
     const terminal = new Terminal(test)
     expect(await terminal.run(['event', 'Look at the logs'])).toEqual({
       exitCode: 1,
@@ -52,7 +51,7 @@ describe.concurrent('aetheel event', () => {
 describe('an event', () => {
   const taken = { messageId: 'm1', conversationId: 'c1' }
 
-  it('is told with its kind and its text, and that it was taken', async () => {
+  it('is passed on with its kind and text, and confirmed', async () => {
     const { home, asked } = await setup({ status: 'accepted', ...taken, position: 0, notes: [] })
     expect([await sendEvent(home, 'hook', 'The build is red.\n'), asked]).toEqual([
       'Taken as m1. The answer goes to the output channel.',
@@ -76,9 +75,8 @@ describe('an event', () => {
 
 /** A gateway that answers every event so. */
 async function setup(acceptance: Acceptance) {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-event-'))
+  const home = temporaryDirectory()
   const asked: ParametersOf<'event.send'>[] = []
-  const log = { debug() {}, info() {}, warn() {}, error() {} }
   const server = await startControlServer(
     socketPath(home),
     {
@@ -87,11 +85,8 @@ async function setup(acceptance: Acceptance) {
         return acceptance
       },
     },
-    log,
+    SILENT_LOG,
   )
-  onTestFinished(async () => {
-    await server.close()
-    rmSync(home, { recursive: true })
-  })
+  onTestFinished(() => server.close())
   return { home, asked }
 }

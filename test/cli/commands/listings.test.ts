@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { answerApproval } from '../../../src/approvals/answer-approval.js'
 import type { ApprovalService } from '../../../src/approvals/approval-service.js'
 import type { AgentEventBody, AgentResult } from '../../../src/backends/types.js'
@@ -20,10 +18,10 @@ import { runsList, runsShow } from '../../../src/cli/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../../src/cli/commands/sessions.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { operations } from '../../../src/cli/control/operations.js'
-import { createLog } from '../../../src/log.js'
-import { Queue } from '../../../src/turns/queue.js'
 import type { RecordedEvent } from '../../../src/store/events.js'
-import { openStore } from '../../../src/store/store.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { openTestStore } from '../../kit/engines.js'
+import { queueOn } from '../../kit/queue.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const RESULT: AgentResult = { isError: false, finalOutput: 'Four.', sessionId: 's-1', durationMs: 5 }
@@ -36,7 +34,7 @@ describe('queue list', () => {
     expect(await list(queueList)).toBe('Nothing waits, and nothing has failed.')
   })
 
-  it('shows what waits with its place and why, without what would act on the terminal', async () => {
+  it('shows waiting messages with their position and reason, without terminal control sequences', async () => {
     const { list, say, claim, queue, after } = await setup()
     await say('first', 'Two\n\u001B[31mlines')
     after(0.1)
@@ -212,7 +210,7 @@ describe('approvals', () => {
 })
 
 describe('queue retry and drop', () => {
-  it('takes up a message by the beginning of its id, and notes who did', async () => {
+  it('retries a message by the beginning of its id, and records who did', async () => {
     const { say, fail, control, store, woken } = await setup()
     const id = await say('first', 'Please break')
     await fail()
@@ -240,7 +238,7 @@ describe('queue retry and drop', () => {
     ])
   })
 
-  it('drops what waits and what has failed', async () => {
+  it('drops waiting and failed messages', async () => {
     const { say, fail, control, store } = await setup()
     const failed = await say('first', 'Please break')
     await fail()
@@ -253,7 +251,7 @@ describe('queue retry and drop', () => {
     ])
   })
 
-  it('does not drop what is worked on', async () => {
+  it('does not drop a running message', async () => {
     const { say, claim, control } = await setup()
     const id = await say('first', 'Hello')
     await claim()
@@ -275,7 +273,7 @@ describe('queue retry and drop', () => {
 })
 
 describe('sessions', () => {
-  it('says so when there are none', async () => {
+  it('says so if there are none', async () => {
     const { list } = await setup()
     expect(await list(sessionsList)).toBe('There are no sessions.')
   })
@@ -319,7 +317,7 @@ describe('sessions', () => {
 })
 
 describe('runs', () => {
-  it('says so when there are none', async () => {
+  it('says so if there are none', async () => {
     const { list } = await setup()
     expect(await list(runsList)).toBe('No agent has run yet.')
   })
@@ -386,26 +384,14 @@ describe('runs', () => {
   })
 })
 
-/** A store with a queue whose clock stands still until it is told to go on. */
+/** A store with a queue whose clock moves only when told to. */
 async function setup(newId: (count: number) => string = () => randomUUID()) {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-listings-'))
-  const store = await openStore({ file: join(directory, 'aetheel.db') }, createLog({ level: 'silent' }))
-  onTestFinished(async () => {
-    await store.close()
-    rmSync(directory, { recursive: true })
-  })
+  const store = await openTestStore({ file: join(temporaryDirectory(), 'aetheel.db') })
   let time = START_AT
   let ids = 0
   let wakes = 0
   const now = (): number => time
-  const queue = new Queue(store, {
-    gatewayId: 'g',
-    maxQueueDepth: 100,
-    leaseMs: 30_000,
-    replyExpiryMs: 900_000,
-    now,
-    newId: () => newId((ids += 1)),
-  })
+  const queue = queueOn(store, { gatewayId: 'g', now, newId: () => newId((ids += 1)) })
   const wake = (): void => void (wakes += 1)
   const approvals: Pick<ApprovalService, 'answer'> = {
     answer: (id, decision, note) => answerApproval(store, id, decision, now(), note),

@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { agentPath } from '../../contract/stage.js'
-import { until } from '../../waiting.js'
-import { Terminal } from './terminal.js'
+import { until } from '../../kit/waiting.js'
+import { Terminal } from '../../kit/terminal.js'
 
 const MANAGED = { OPENCODE_ENABLED: 'true', OPENCODE_MANAGED: 'true', AGENT_BACKEND: 'opencode' }
 
-describe.concurrent('aetheel doctor, where the gateway starts the OpenCode server', () => {
+describe.concurrent('aetheel doctor, if the gateway starts the OpenCode server', () => {
   it('starts it, says that it is ready, and leaves nothing', async (test) => {
     const { terminal, env, path } = setup(test)
     const { exitCode, stdout } = await terminal.run(['doctor'], { env })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import { makeUnreleased } from '../../store/store-contract.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
 
@@ -39,7 +39,7 @@ describe.concurrent('commands that look and change', () => {
     ])
   })
 
-  it('do the work themselves when none runs', async (test) => {
+  it('do the work themselves if none runs', async (test) => {
     const terminal = new Terminal(test)
     await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
     const reset = await terminal.run(['sessions', 'reset', 'terminal/default'])

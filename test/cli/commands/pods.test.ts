@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
 import { FAKE_KUBECTL, startLocalCluster } from '../../kubernetes/local-cluster.js'
-import { until } from '../../waiting.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { until } from '../../kit/waiting.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const LABEL = 'rdev.orchard9.ai/agent-provider'
 
@@ -88,9 +88,9 @@ it('doctor looks into the pods of projects', async (test) => {
   ])
 })
 
-it('what a killed gateway left in a pod is ended before its message is begun anew', async (test) => {
+it('what a killed gateway left in a pod is ended before its message is retried', async (test) => {
   const { terminal, cluster, env, journal } = await setup(test)
-  // As where nobody in the pod hears that the gateway is gone.
+  // As if nobody in the pod notices that the gateway is gone.
   cluster.endsInput = false
   await terminal.run(['projects', 'create', '--pod', 'web-0', '--directory', terminal.project], { env })
   const killed = await terminal.startGateway(env)

@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type ProjectFlags,
   projectsCreate,
@@ -14,10 +13,10 @@ import { type ProjectTools, projectTools } from '../../../src/cli/project-tools.
 import { loadConfig } from '../../../src/config.js'
 import { GatewayError } from '../../../src/errors.js'
 import { databaseFile } from '../../../src/gateway.js'
-import { createLog } from '../../../src/log.js'
-import { openStore, openStoreReadOnly, type Store } from '../../../src/store/store.js'
-
-const log = createLog({ level: 'silent' })
+import { openStoreReadOnly, type Store } from '../../../src/store/store.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { SILENT_LOG } from '../../kit/log.js'
+import { openTestStore } from '../../kit/engines.js'
 
 describe('projects create', () => {
   it('makes a project from a template, on the first start of all', async () => {
@@ -47,7 +46,7 @@ describe('projects create', () => {
     ])
   })
 
-  it('takes a directory from where it is called', async () => {
+  it('takes a directory relative to where it is called', async () => {
     const { create, look, root } = setup()
     mkdirSync(join(root, 'web'), { recursive: true })
     await create({ directory: 'web', id: 'x', model: 'large', untrusted: true }, root)
@@ -55,7 +54,7 @@ describe('projects create', () => {
     expect(project).toMatchObject({ id: 'x', directory: join(root, 'web'), model: 'large', isUntrusted: true })
   })
 
-  it('takes a pod, and lists it with where it is', async () => {
+  it('takes a pod, and lists it with its location', async () => {
     const { create, look } = setup()
     const flags = { podSelector: 'app=web', namespace: 'agents', context: 'dev', container: 'agent' }
     const said = [await create({ pod: 'web-0' }), await create({ ...flags, id: 'web', directory: '/srv' })]
@@ -93,8 +92,7 @@ describe('projects create', () => {
   it('makes one while a gateway has the database open', async () => {
     const { create, config } = setup()
     await create({ id: 'first', template: 'empty' })
-    const store = await openStore({ file: databaseFile(config) }, log)
-    onTestFinished(() => store.close())
+    const store = await openTestStore({ file: databaseFile(config) })
     await create({ id: 'second', template: 'empty' })
     expect((await store.projects.list()).map(({ id }) => id)).toEqual(['first', 'second'])
   })
@@ -167,19 +165,20 @@ describe('projects remove', () => {
 })
 
 function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-projects-')))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   const environment = { PATH: process.env['PATH'], HOME: directory, CODE_AGENT_DEFAULT: 'codex' }
   const config = loadConfig(environment)
   const change = async <T>(work: (tools: ProjectTools) => Promise<T>): Promise<T> =>
-    closing(await openForChanges(config, log), (store) => work(projectTools(store, config, log, environment)))
+    closing(await openForChanges(config, SILENT_LOG), (store) =>
+      work(projectTools(store, config, SILENT_LOG, environment)),
+    )
   return {
     config,
     root: join(directory, 'aetheel-projects'),
     change,
     create: (flags: ProjectFlags, cwd = directory) => change((changer) => projectsCreate(changer, flags, cwd)),
     look: async <T>(work: (store: Store) => Promise<T>): Promise<T> => {
-      const store = await openStoreReadOnly({ file: databaseFile(config) }, log)
+      const store = await openStoreReadOnly({ file: databaseFile(config) }, SILENT_LOG)
       try {
         return await work(store)
       } finally {

@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { cronList } from '../../../src/cli/commands/cron.js'
 import { heartbeatReport, heartbeatRun } from '../../../src/cli/commands/heartbeat.js'
 import { send } from '../../../src/cli/commands/send.js'
 import { type Handlers, socketPath } from '../../../src/cli/control/protocol.js'
 import { startControlServer } from '../../../src/cli/control/server.js'
-import { openTestStore } from '../../engines.js'
+import { openTestStore } from '../../kit/engines.js'
 import { scheduleConfig, ScheduleStage } from '../../schedule/stage.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 const START = '2026-06-01T10:00:00Z'
 const NO_GATEWAY = 'No gateway is running here. Start one with "aetheel start".\n'
@@ -21,25 +20,21 @@ async function setup(heartbeat?: object) {
 
 /** A gateway that answers so. */
 async function gateway(handlers: Partial<Handlers>): Promise<string> {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-schedule-'))
-  const log = { debug() {}, info() {}, warn() {}, error() {} }
-  const server = await startControlServer(socketPath(home), handlers, log)
-  onTestFinished(async () => {
-    await server.close()
-    rmSync(home, { recursive: true })
-  })
+  const home = temporaryDirectory()
+  const server = await startControlServer(socketPath(home), handlers, SILENT_LOG)
+  onTestFinished(() => server.close())
   return home
 }
 
 describe('aetheel heartbeat status', () => {
-  it('says how to begin where there is none', async () => {
+  it('says how to begin if there is none', async () => {
     const { store, config, now } = await setup()
     expect(await heartbeatReport(store, config, { isJson: false, now })).toEqual(
       'Heartbeats are off. Set heartbeat.everyMinutes and heartbeat.to in the configuration file.',
     )
   })
 
-  it('tells the last look and why nothing came of it, the last beat, and what was used today', async () => {
+  it("shows the last check and why nothing came of it, the last beat, and today's usage", async () => {
     const stage = await setup({ everyMinutes: 30, dailyTokens: 10_000 })
     await stage.scheduler().tick(stage.now)
     await stage.answerAll('HEARTBEAT_OK', 1_234)
@@ -57,7 +52,7 @@ cost today    not told by the agent`,
     )
   })
 
-  it('tells why the last beat failed', async () => {
+  it('shows why the last beat failed', async () => {
     const stage = await setup({ everyMinutes: 30 })
     await stage.scheduler().tick(stage.now)
     const work = await stage.take()
@@ -91,7 +86,7 @@ describe('aetheel heartbeat run', () => {
 describe('aetheel cron list', () => {
   const options = { limit: 50, isJson: false, width: 200 }
 
-  it('says how to begin where there are none', async () => {
+  it('says how to begin if there are none', async () => {
     const { store, now } = await setup()
     expect(await cronList(store, { ...options, now })).toEqual('There are no jobs. "aetheel cron add" makes one.')
   })

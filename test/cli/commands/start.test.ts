@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../contract/stage.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
@@ -29,7 +29,7 @@ describe.concurrent('aetheel start', () => {
     ])
   })
 
-  it('starts without an agent that nobody chose, and says where to go on', async (test) => {
+  it('starts without an agent that nobody chose, and says what to do next', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway({ PATH: terminal.home })
     gateway.kill('SIGTERM')
@@ -50,7 +50,7 @@ describe.concurrent('aetheel start', () => {
     },
   )
 
-  it('lets its owner alone talk to it, and takes the socket away at the end', async (test) => {
+  it('lets only its owner connect, and removes the socket at the end', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)
     const home = join(terminal.home, '.aetheel')
@@ -69,7 +69,7 @@ describe.concurrent('aetheel start', () => {
     expect(gateway.stdout).toContain(`Configuration: ${file}\n`)
   })
 
-  it('takes over a change of its configuration file, and keeps what it has when that is wrong', async (test) => {
+  it('applies a change of its configuration file, and keeps its settings if that is invalid', async (test) => {
     const terminal = new Terminal(test)
     const file = terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}' }`)
     const gateway = await terminal.startGateway({})
@@ -87,7 +87,7 @@ describe.concurrent('aetheel start', () => {
     expect(await gateway.exited).toBe(0)
   })
 
-  it('is refused where another gateway runs', async (test) => {
+  it('is refused if another gateway runs', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)
     const { exitCode, stderr } = await terminal.run(['start'], { env: DEMO })

@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tokensCreate, tokensList, tokensRevoke, tokensRotate } from '../../../src/cli/commands/tokens.js'
 import { hashOf, issueToken } from '../../../src/service/auth.js'
 import { writeTokenFile } from '../../../src/service/token-file.js'
-import { createLog } from '../../../src/log.js'
-import { openStore } from '../../../src/store/store.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { openTestStore } from '../../kit/engines.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const DAY_MS = 24 * 3_600_000
 
 describe('tokens create', () => {
-  it('prints the token once, keeps its hash and notes who made it', async () => {
+  it('prints the token once, stores its hash and records who created it', async () => {
     const { dependencies, store } = await setup()
     await store.projects.put({ id: 'site', directory: '/' }, 'api', START_AT)
     const printed = await tokensCreate(dependencies, { name: 'CI', scope: 'run', projects: ['site'], days: 30 })
@@ -69,7 +68,7 @@ describe('tokens list', () => {
     ])
   })
 
-  it('says so when there are none', async () => {
+  it('says so if there are none', async () => {
     const { store } = await setup()
     const options = { limit: 50, isJson: false, width: 120, now: START_AT }
     expect(await tokensList(store, options)).toBe('There are no tokens. "aetheel tokens create" makes one.')
@@ -96,7 +95,7 @@ describe('tokens revoke', () => {
     expect(readFileSync(join(home, 'http-token'), 'utf8')).toBe(`${first}\n`)
   })
 
-  it('asks for more where two are meant, and says so where none is', async () => {
+  it('asks for more if two match, and says so if none does', async () => {
     const { dependencies } = await setup()
     for (const scope of ['read', 'run'] as const) await tokensCreate(dependencies, { name: 'CI', scope })
     const problems = await Promise.all(
@@ -134,10 +133,8 @@ describe('tokens rotate', () => {
 })
 
 async function setup() {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-tokens-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
-  const store = await openStore({ file: join(home, 'aetheel.db') }, createLog({ level: 'silent' }))
-  onTestFinished(() => store.close())
+  const home = temporaryDirectory()
+  const store = await openTestStore({ file: join(home, 'aetheel.db') })
   const dependencies = { store, home, now: () => START_AT, newId: randomUUID }
   const addFirst = async (): Promise<string> => {
     const { token } = await issueToken(store.tokens, { name: 'first', scope: 'admin' }, dependencies)

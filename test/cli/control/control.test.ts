@@ -1,6 +1,5 @@
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it, onTestFinished } from 'vitest'
@@ -9,7 +8,8 @@ import type { Handlers, Peer, Push } from '../../../src/cli/control/protocol.js'
 import { MAX_REQUEST_BYTES } from '../../../src/cli/control/protocol.js'
 import { startControlServer } from '../../../src/cli/control/server.js'
 import { GatewayError } from '../../../src/errors.js'
-import type { Log } from '../../../src/log.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { recordingLog } from '../../kit/log.js'
 
 const STATUS = { id: 'one', pid: 1, startedAt: 2, backend: 'claude' }
 
@@ -33,7 +33,7 @@ it('answers each of several calls that are under way, in whatever order they end
   expect(await Promise.all(calls)).toEqual([{ answer: 'a' }, { answer: 'b' }])
 })
 
-it('hands on what the caller did wrong', async () => {
+it("passes on the caller's mistake", async () => {
   const { client } = await setup({
     'queue.retry': async () => {
       throw new GatewayError('not_found', 'There is no message x.')
@@ -44,7 +44,7 @@ it('hands on what the caller did wrong', async () => {
   )
 })
 
-it('tells of a mistake of its own, and logs it', async () => {
+it('reports an internal error, and logs it', async () => {
   const { client, logged } = await setup({
     status: async () => {
       throw new TypeError('x is undefined')
@@ -72,13 +72,13 @@ it.for<[string, string, string]>([
   expect(answer).toEqual({ id: 7, error: { code: 'request_invalid', message: expect.stringContaining(message) } })
 })
 
-it('leaves aside what it does not know of a request', async () => {
+it('ignores unknown fields of a request', async () => {
   const { path } = await setup()
   const answers = await exchange(path, '{"id":"s","method":"status","params":{"verbose":true},"trace":1}\n')
   expect(answers).toEqual([{ id: 's', result: STATUS }])
 })
 
-it('answers garbage with an error, and goes on', async () => {
+it('answers garbage with an error, and continues', async () => {
   const { path } = await setup()
   const answers = await exchange(path, 'GET / HTTP/1.1\r\n\r\n[]\n{"id":1,"method":"status"}\n')
   const refusal = {
@@ -102,7 +102,7 @@ it('refuses a line that is too long, and hurts nobody else by it', async () => {
   ])
 })
 
-it('does not even send what is too long', async () => {
+it('does not send a request that is too long', async () => {
   const { client } = await setup()
   const call = client.call('chat.command', { address: 'x', author: 'y', line: 'x'.repeat(MAX_REQUEST_BYTES) })
   await expect(call).rejects.toThrow('That is too long: more than 8 MiB. Put it in a file and name the file.')
@@ -154,7 +154,7 @@ it('lets go of a client that does not read', async () => {
   expect(logged).toEqual([['control.client-dropped', { unreadBytes: expect.any(Number) }]])
 })
 
-it('opens the socket to its owner alone', async () => {
+it('opens the socket only to its owner', async () => {
   const { path } = await setup()
   expect((statSync(path).mode & 0o777).toString(8)).toBe('600')
 })
@@ -167,17 +167,17 @@ it('takes the place of a socket that was left', async () => {
 })
 
 it('says what to do when the path is too long', async () => {
-  const start = startControlServer(`/tmp/${'a'.repeat(120)}/gateway.sock`, {}, silent([]))
+  const start = startControlServer(`/tmp/${'a'.repeat(120)}/gateway.sock`, {}, recordingLog())
   await expect(start).rejects.toThrow(/is too long for a socket: 138 bytes, .*Choose a shorter AETHEEL_HOME\./)
 })
 
-it('finds nobody where no gateway listens', async () => {
+it('finds nobody if no gateway listens', async () => {
   const { path, close } = await setup()
   await close()
   expect([await ControlClient.connect(path), existsSync(path)]).toEqual([undefined, false])
 })
 
-it('answers what it was asked before it closes', async () => {
+it('answers pending requests before it closes', async () => {
   let finish = (): void => {}
   const { client, close } = await setup({
     status: () =>
@@ -196,20 +196,16 @@ it('answers what it was asked before it closes', async () => {
 })
 
 async function setup(handlers: Partial<Handlers> = {}, prepare: (path: string) => void = () => {}) {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-control-'))
-  const path = join(directory, 'gateway.sock')
+  const path = join(temporaryDirectory(), 'gateway.sock')
   prepare(path)
-  const logged: unknown[] = []
-  const server = await startControlServer(path, { status: async () => STATUS, ...handlers }, silent(logged))
+  const log = recordingLog()
+  const server = await startControlServer(path, { status: async () => STATUS, ...handlers }, log)
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => (closing ??= server.close())
   const client = await ControlClient.connect(path)
   if (!client) throw new Error('Nobody listens')
-  onTestFinished(async () => {
-    await close()
-    rmSync(directory, { recursive: true })
-  })
-  return { path, client, logged, close }
+  onTestFinished(close)
+  return { path, client, logged: log.warnings, close }
 }
 
 function open(path: string): Socket {
@@ -227,9 +223,4 @@ async function exchange(path: string, request: string): Promise<unknown[]> {
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as unknown)
-}
-
-function silent(logged: unknown[]): Log {
-  const note = (message: string, fields?: object): void => void logged.push([message, fields])
-  return { debug: () => {}, info: () => {}, warn: note, error: note }
 }

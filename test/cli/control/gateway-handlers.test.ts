@@ -3,12 +3,11 @@ import { TerminalChannel } from '../../../src/channels/terminal.js'
 import { gatewayHandlers } from '../../../src/cli/control/gateway-handlers.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { GatewayError } from '../../../src/errors.js'
-import { ECHO_AGENT, Stage, TestChannel } from '../../gateway/stage.js'
+import { ECHO_AGENT, Stage, TestChannel } from '../../kit/stage.js'
 
 const OUTPUT = '123456789012345678'
-const SOON = { timeout: 60_000, interval: 20 }
 
-/** A gateway whose Discord is the test, asked as a command would. */
+/** A gateway whose Discord is the test, controlled as by a command. */
 async function setup(variables: NodeJS.ProcessEnv = {}) {
   const stage = new Stage(onTestFinished)
   const directory = stage.makeDirectory('site')
@@ -24,7 +23,7 @@ async function setup(variables: NodeJS.ProcessEnv = {}) {
 it('says the answer to an event in the output channel, which works in its project', async () => {
   const { gateway, discord, control, directory } = await setup({ DISCORD_BOT_TOKEN: 't', OUTPUT_CHANNEL_ID: OUTPUT })
   const acceptance = await control.call('event.send', { kind: 'heartbeat', text: 'Look at the logs' })
-  await expect.poll(() => discord.replies.length, SOON).toEqual(1)
+  await expect.poll(() => discord.replies.length).toEqual(1)
   const { address, text } = discord.replies[0] ?? {}
   const message = await gateway.store.inbox.get(acceptance.messageId)
   const [run] = await gateway.store.runs.list(1)
@@ -42,7 +41,7 @@ it('takes the same event as often as it is sent', async () => {
   const { discord, control } = await setup({ DISCORD_BOT_TOKEN: 't', OUTPUT_CHANNEL_ID: OUTPUT })
   const event = { kind: 'cron', text: 'Look at the logs' } as const
   const acceptances = [await control.call('event.send', event), await control.call('event.send', event)]
-  await expect.poll(() => discord.texts(), SOON).toEqual(['Look at the logs', 'Look at the logs'])
+  await expect.poll(() => discord.texts()).toEqual(['Look at the logs', 'Look at the logs'])
   expect(acceptances.map(({ status }) => status)).toEqual(['accepted', 'accepted'])
 })
 

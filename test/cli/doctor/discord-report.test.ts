@@ -218,7 +218,7 @@ describe('discordFindings', () => {
     })
   })
 
-  it('tells of a server in which the bot sees nothing', () => {
+  it('reports a server in which the bot sees nothing', () => {
     const unseen = { ...general, missing: ['ViewChannel' as const] }
     expect(findingsOf({}, { guilds: [{ ...guild, channels: [unseen] }] })[0]).toEqual({
       mark: '!',
@@ -227,7 +227,7 @@ describe('discordFindings', () => {
     })
   })
 
-  it('does not ask for threads where none are opened', () => {
+  it('does not require threads if none are opened', () => {
     const closed = { ...general, missing: ['CreatePublicThreads' as const] }
     const guilds = [{ ...guild, channels: [closed] }]
     expect([true, false].map((discordThreads) => findingsOf({ discordThreads }, { guilds })[0]?.mark)).toEqual([
@@ -246,7 +246,7 @@ describe('discordFindings', () => {
     )
   })
 
-  it('tells of a channel of a project in which only the owner may talk', () => {
+  it("reports a project's channel in which only the owner may talk", () => {
     const projects = [{ id: 'web', directory: '/srv', discordChannels: [general.id] }]
     const others = { discordGuilds: ['100000000000000099'], projects }
     expect([

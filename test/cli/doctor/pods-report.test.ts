@@ -7,7 +7,7 @@ import type { ProjectRecord } from '../../../src/store/projects.js'
 
 const RECORD = { instance: 'x', createdAt: 1, updatedAt: 1, directory: '/workspace' }
 
-it('says nothing of clusters where no project is in a pod, and asks none', async () => {
+it('ignores clusters if no project is in a pod', async () => {
   const projects = [{ ...RECORD, id: 'here', source: 'api' as const }]
   expect(await report({ listed: projects, pods: unasked() })).toEqual({
     text: '- Kubernetes: no project is in a pod; docs/kubernetes.md tells how one is',
@@ -37,7 +37,7 @@ it('looks into each pod for the agent of its project, of the file and of the dat
   })
 })
 
-it('looks into the pods of the file also where the database cannot be opened', async () => {
+it('checks the configured pods even if the database cannot be opened', async () => {
   const file = [{ id: 'web', directory: '/srv', pod: { name: 'web-0' } }]
   const listProjects = async (): Promise<never> => {
     throw new GatewayError('store_unavailable', 'The database is away.')

@@ -78,7 +78,7 @@ describe.concurrent('aetheel init with Discord', () => {
     })
   })
 
-  it('leaves a token of the environment where it is', async (test) => {
+  it('leaves a token in the environment', async (test) => {
     const { machine, discord, person } = await atDiscord(test, { isTokenSet: true })
     discord.addChannel(discord.addGuild())
     await person.answer('taken from DISCORD_BOT_TOKEN', '')
@@ -102,7 +102,7 @@ describe.concurrent('aetheel init with Discord', () => {
     expect(machine.config().discordBotToken).toBe(discord.token)
   })
 
-  it('goes on without the check when Discord cannot be reached', async (test) => {
+  it('continues without the check if Discord cannot be reached', async (test) => {
     const { machine, discord, person } = await atDiscord(test)
     discord.goOffline()
     await person.answer(TOKEN, `some.token${ENTER}`)
@@ -118,7 +118,7 @@ describe.concurrent('aetheel init with Discord', () => {
     expect([exitCode, discordBotToken, discordOwnerId]).toEqual([0, 'other.token', '100000000000000001'])
   })
 
-  it('says where the bot is let read, and looks again', async (test) => {
+  it('says where to allow the bot to read, and checks again', async (test) => {
     const { discord, person } = await atDiscord(test)
     const flags = discord.applicationFlags
     discord.applicationFlags = 0
@@ -133,7 +133,7 @@ describe.concurrent('aetheel init with Discord', () => {
     expect(await person.exitCode).toBe(1)
   })
 
-  it('goes on when the bot shall be let read later', async (test) => {
+  it('continues if the bot shall be allowed to read later', async (test) => {
     const { discord, person } = await atDiscord(test)
     discord.applicationFlags = 0
     await person.answer(TOKEN, discord.token + ENTER)
@@ -143,13 +143,14 @@ describe.concurrent('aetheel init with Discord', () => {
     expect(await person.exitCode).toBe(0)
   })
 
-  it.each([
+  it.for<[string, string, number | undefined]>([
     ['its owner first', '', 1],
     ['another member', DOWN, 0],
     ['everybody in it', DOWN + DOWN, undefined],
-  ])('lets one choose from a team: %s', async (_, keys, index) => {
+  ])('lets one choose from a team: %s', async ([, keys, index], test) => {
     const discord = await FakeDiscord.start()
-    const machine = new Machine()
+    test.onTestFinished(() => discord.stop())
+    const machine = new Machine(test)
     const people = [discord.addUser('ada'), discord.addUser('bob')]
     discord.makeTeam(people.toReversed())
     const person = machine.begin({ variables: { DISCORD_API_URL: discord.apiUrl } })
@@ -158,10 +159,7 @@ describe.concurrent('aetheel init with Discord', () => {
     await person.answer(OWNER, keys + ENTER)
     await person.answer(WAITING, ENTER)
     await person.exitCode
-    const { discordOwnerId } = machine.config()
-    machine.remove()
-    await discord.stop()
-    expect(discordOwnerId).toBe(index === undefined ? undefined : people[index]?.id)
+    expect(machine.config().discordOwnerId).toBe(index === undefined ? undefined : people[index]?.id)
   })
 
   it('takes somebody else for the owner', async (test) => {
@@ -191,7 +189,7 @@ describe.concurrent('aetheel init with Discord', () => {
     expect(machine.config().projects.map(({ discordChannels }) => discordChannels)).toEqual([[dev.id]])
   })
 
-  it('goes on without a channel when its list cannot be had', async (test) => {
+  it('continues without a channel if the list cannot be fetched', async (test) => {
     const { machine, discord, person } = await atDiscord(test)
     discord.addGuild()
     discord.fail('GET /guilds/:id/channels', { kind: 'status', status: 500 }, 9)
@@ -211,14 +209,12 @@ describe.concurrent('aetheel init with Discord', () => {
     ] as const
     const ends = await Promise.all(
       answers.map(async ([last], index) => {
-        const machine = new Machine()
+        const machine = new Machine(test)
         const person = machine.begin({ variables: { DISCORD_API_URL: discord.apiUrl } })
         await toDiscord(person)
         for (const [question, keys] of answers.slice(0, index)) await person.answer(question, keys)
         await person.answer(last, CTRL_C)
-        const end = [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
-        machine.remove()
-        return end
+        return [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
       }),
     )
     expect(ends).toEqual(answers.map(() => [1, [], []]))

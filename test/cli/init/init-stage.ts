@@ -1,18 +1,17 @@
 // A person who answers what `aetheel init` asks.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { PassThrough, Writable } from 'node:stream'
-import { stripVTControlCharacters } from 'node:util'
 import type { TestContext } from 'vitest'
 import { createBackend } from '../../../src/backends/registry.js'
 import { BACKEND_NAMES } from '../../../src/backends/types.js'
 import { probeAll } from '../../../src/cli/probed-agents.js'
 import { init } from '../../../src/cli/init/init.js'
 import { backendConfig, type GatewayConfig, loadConfig } from '../../../src/config.js'
-import { createLog } from '../../../src/log.js'
 import { agentPath } from '../../contract/stage.js'
+import { FakeTerminal } from '../fake-terminal.js'
+import { SILENT_LOG } from '../../kit/log.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 export const ENTER = '\r'
 export const DOWN = '\u001B[B'
@@ -27,32 +26,31 @@ export const DISCORD = 'Shall people reach it on Discord?'
 
 /** A person's machine: a home, a directory to work in, and Codex. */
 export class Machine {
-  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-init-')))
-  readonly home = join(this.directory, 'home')
-  readonly project = join(this.directory, 'My project')
-  readonly file = join(this.home, '.aetheel/aetheel.json5')
-  readonly environment = { HOME: this.home, PATH: `${this.directory}/bin:/usr/bin:/bin` }
+  readonly directory: string
+  readonly home: string
+  readonly project: string
+  readonly file: string
+  readonly environment: { HOME: string; PATH: string }
 
-  constructor(test?: TestContext) {
+  constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
+    this.directory = temporaryDirectory(onTestFinished)
+    this.home = join(this.directory, 'home')
+    this.project = join(this.directory, 'My project')
+    this.file = join(this.home, '.aetheel/aetheel.json5')
+    this.environment = { HOME: this.home, PATH: `${this.directory}/bin:/usr/bin:/bin` }
     for (const path of [this.home, this.project, join(this.directory, 'bin')]) mkdirSync(path)
     symlinkSync(agentPath('fake-agent.sh'), join(this.directory, 'bin/codex'))
-    test?.onTestFinished(() => this.remove())
-  }
-
-  remove(): void {
-    rmSync(this.directory, { recursive: true })
   }
 
   begin(options: { variables?: NodeJS.ProcessEnv; explicit?: string; isTerminal?: boolean } = {}): Person {
     const environment = { ...this.environment, ...options.variables }
-    const log = createLog({ level: 'silent' })
     const probe = (config: GatewayConfig) =>
       probeAll(
         BACKEND_NAMES.map((name) =>
-          createBackend(name, backendConfig(config, name), { environment, passVariables: [], log }),
+          createBackend(name, backendConfig(config, name), { environment, passVariables: [], log: SILENT_LOG }),
         ),
       )
-    return new Person(options.isTerminal ?? true, (input, output) =>
+    return new Person(options.isTerminal ?? true, ({ input, output }) =>
       init({
         environment,
         cwd: this.project,
@@ -74,41 +72,27 @@ export class Machine {
 /** Reads a screen and presses keys. */
 export class Person {
   readonly exitCode: Promise<number>
-  readonly #input: PassThrough & { isTTY?: boolean; setRawMode?: () => void } = new PassThrough()
-  #screen = ''
+  readonly #terminal: FakeTerminal
   #seen = 0
 
-  constructor(isTerminal: boolean, begin: (input: PassThrough, output: Writable) => Promise<number>) {
-    if (isTerminal) Object.assign(this.#input, { isTTY: true, setRawMode: () => {} })
-    const output = new Writable({
-      write: (chunk: Buffer, _encoding, done) => {
-        this.#screen += stripVTControlCharacters(String(chunk))
-        done()
-      },
-    })
-    this.exitCode = begin(this.#input, Object.assign(output, { columns: 200, rows: 50 }))
+  constructor(isTerminal: boolean, begin: (terminal: FakeTerminal) => Promise<number>) {
+    this.#terminal = new FakeTerminal(isTerminal)
+    this.exitCode = begin(this.#terminal)
     // A test may look at it later.
     this.exitCode.catch(() => {})
   }
 
   screen(): string {
-    return this.#screen
+    return this.#terminal.screen
   }
 
   /** Waits for a question that was not answered yet, and presses these keys. */
   async answer(question: string, keys: string): Promise<void> {
-    const deadline = Date.now() + 10_000
-    while (!this.#screen.includes(question, this.#seen)) {
-      if (Date.now() > deadline) throw new Error(`"${question}" was not asked, but: ${this.#screen}`)
-      await new Promise((resolve) => {
-        setTimeout(resolve, 5)
-      })
-    }
-    this.#seen = this.#screen.indexOf(question, this.#seen) + question.length
-    if (keys !== '') this.#input.write(keys)
+    this.#seen = await this.#terminal.shows(question, this.#seen)
+    if (keys !== '') this.#terminal.input.write(keys)
   }
 
   leave(): void {
-    this.#input.end()
+    this.#terminal.input.end()
   }
 }

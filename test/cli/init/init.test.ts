@@ -8,7 +8,7 @@ import { AGENT, CTRL_C, CTRL_U, DIRECTORY, DISCORD, DOWN, ENTER, ID, Machine, WH
 const CTRL_D = '\u0004'
 
 describe.concurrent('aetheel init without Discord', () => {
-  it('writes a file that passes the check, for the person alone, and says what comes next', async (test) => {
+  it('writes a private file that passes the check, and says what comes next', async (test) => {
     const machine = new Machine(test)
     const person = machine.begin()
     await person.answer(WHERE, ENTER)
@@ -85,7 +85,7 @@ describe.concurrent('aetheel init without Discord', () => {
     ]).toEqual([0, true, [{ id: 'new_1', directory }]])
   })
 
-  it('asks for another directory when a file is named, or when it shall not be made', async (test) => {
+  it('asks for another directory if a file is named, or if it shall not be created', async (test) => {
     const machine = new Machine(test)
     writeFileSync(join(machine.project, 'notes'), '')
     const person = machine.begin()
@@ -152,21 +152,19 @@ describe.concurrent('aetheel init without Discord', () => {
     )
   })
 
-  it.each([
+  it.for([
     ['Ctrl-C', CTRL_C],
     ['Ctrl-D', CTRL_D],
     ['Escape', '\u001B'],
-  ])('writes nothing when it is left with %s, at any question', async (_, key) => {
+  ] as const)('writes nothing when it is left with %s, at any question', async ([, key], test) => {
     const questions = [WHERE, AGENT, DIRECTORY, ID, DISCORD]
     const ends = await Promise.all(
       questions.map(async (last, index) => {
-        const machine = new Machine()
+        const machine = new Machine(test)
         const person = machine.begin()
         for (const question of questions.slice(0, index)) await person.answer(question, ENTER)
         await person.answer(last, key)
-        const end = [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
-        machine.remove()
-        return end
+        return [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
       }),
     )
     expect(ends).toEqual(questions.map(() => [1, [], []]))
@@ -194,7 +192,7 @@ describe.concurrent('aetheel init without Discord', () => {
     expect(person.screen()).toContain('aetheel.json5 cannot be written: ')
   })
 
-  it('says what to do instead when there is no terminal', async (test) => {
+  it('says what to do instead if there is no terminal', async (test) => {
     const machine = new Machine(test)
     await expect(machine.begin({ isTerminal: false }).exitCode).rejects.toMatchObject({
       code: 'request_invalid',
@@ -202,7 +200,7 @@ describe.concurrent('aetheel init without Discord', () => {
     })
   })
 
-  it('tells first what is wrong in the environment', async (test) => {
+  it('first reports what is wrong in the environment', async (test) => {
     const machine = new Machine(test)
     await expect(machine.begin({ variables: { LEASE_MS: 'x' } }).exitCode).rejects.toMatchObject({
       code: 'config_invalid',

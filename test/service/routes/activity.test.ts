@@ -1,8 +1,9 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { type ActivityEvent, AetheelClient } from '../../../src/client/aetheel-client.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { serve } from './served.js'
-import { makePlace, release, steps, tokenFor } from './stage.js'
+import { release, steps } from '../../kit/steps-agent.js'
+import { Place, tokenFor } from './stage.js'
 
 type Told = ActivityEvent[]
 type RunEvent = Extract<ActivityEvent, { name: 'event' }>['data']
@@ -36,7 +37,7 @@ function isComplete(told: Told, messageId: string): boolean {
   return eventsOf(told, messageId).at(-1)?.name === 'complete'
 }
 
-it('tells what runs and waits, then what changes, with the events of each run', async () => {
+it('reports what runs and waits, then changes, with the events of each run', async () => {
   const { client, latest, site } = await serve()
   const { id } = await client.conversations.create({ project_id: 'site' })
   const first = await client.conversations.send(id, steps({ text: 'before ' }, { hold: 'one' }, { text: 'after' }))
@@ -73,7 +74,7 @@ it('tells what runs and waits, then what changes, with the events of each run', 
   )
 })
 
-it('tells all of runs that are over at once, to everybody alike', async () => {
+it('reports everything of runs that end at once, to everybody alike', async () => {
   const { client } = await serve()
   const watchers = [watch(client), watch(client)]
   await until(() => watchers.every(({ told }) => told.length > 0), 'all snapshots')
@@ -93,7 +94,7 @@ it('tells all of runs that are over at once, to everybody alike', async () => {
   expect(seen).toEqual([whole, whole])
 })
 
-it('tells no more than the token may see', async () => {
+it('reports no more than the token may see', async () => {
   const { client, clientWith } = await serve()
   await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
   const shop = watch(await clientWith('read', ['shop']))
@@ -110,8 +111,8 @@ it('tells no more than the token may see', async () => {
   expect([new Set(projects), eventsOf(shop.told, messages[0] ?? '')]).toEqual([new Set(['shop']), []])
 })
 
-it('goes on over a restart of the gateway, each event once', async () => {
-  const place = makePlace()
+it('continues over a restart of the gateway, each event once', async () => {
+  const place = new Place()
   const first = await serve(place)
   let { url } = first
   const client = new AetheelClient({
@@ -139,7 +140,7 @@ it('goes on over a restart of the gateway, each event once', async () => {
   ]).toEqual([events.map((_, index) => index + 1), ['answered'], 2])
 })
 
-it('goes on without a gap where a client was that comes back', async () => {
+it('continues without a gap for a client that comes back', async () => {
   const { client, url, site } = await serve()
   const { id } = await client.conversations.create({ project_id: 'site' })
   const { message_id: messageId } = await client.conversations.send(

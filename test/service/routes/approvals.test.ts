@@ -3,11 +3,12 @@ import { AetheelClient } from '../../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../../src/service/server.js'
 import { askNow } from '../../approvals/ask-now.js'
 import { BASH } from '../../approvals/stage.js'
-import { makePlace, openStage, startService, steps, tokenFor } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { Place, openStage, startService, tokenFor } from './stage.js'
 
-/** A gateway behind a real socket, with a command of `site` that goes on until it is stopped. */
+/** A gateway behind a real socket, with a command of `site` that runs until it is stopped. */
 async function openScene() {
-  const dependencies = await startService(makePlace())
+  const dependencies = await startService(new Place())
   const { gateway } = dependencies
   const server = await startHttpServer(dependencies)
   onTestFinished(() => server.close())
@@ -54,7 +55,7 @@ it('are listed, looked at and answered once', async () => {
   await command.cancel()
 })
 
-it('are refused with a word for the agent, page by page, and go on record', async () => {
+it('are refused with a reason for the agent, listed by page, and recorded', async () => {
   const { gateway, client, clientFor, command } = await openScene()
   const first = await askNow(gateway, BASH)
   await client.approvals.answer(first.approval.id, { decision: 'deny', message: 'Use\0 pnpm.' })

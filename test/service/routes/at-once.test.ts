@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createDatabase, postgresUrl } from '../../postgres.js'
-import { commandIn, openStage, type Stage, steps } from './stage.js'
+import { createDatabase, postgresUrl } from '../../kit/postgres.js'
+import { steps } from '../../kit/steps-agent.js'
+import { commandIn, openStage, type Stage } from './stage.js'
 
 describe.skipIf(postgresUrl() === undefined)('requests at once on PostgreSQL', () => {
   it('have one agent at a time work in a session', async () => {

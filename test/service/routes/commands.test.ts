@@ -1,9 +1,10 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { createDatabase, postgresUrl } from '../../postgres.js'
-import { until } from '../../waiting.js'
-import { commandIn, openStage, steps } from './stage.js'
+import { createDatabase, postgresUrl } from '../../kit/postgres.js'
+import { until } from '../../kit/waiting.js'
+import { steps } from '../../kit/steps-agent.js'
+import { commandIn, openStage } from './stage.js'
 
-it('ends a command also when the request says that it is JSON, and has no body', async () => {
+it('ends a command even if the request claims JSON and has no body', async () => {
   const { ask } = await openStage()
   const { body } = await ask('POST', '/projects/site/shell', { command: ['sleep', '1000'] })
   await commandIn(ask, body.command_id, 'running')
@@ -160,7 +161,7 @@ it('streams the events of a command, and replays them after an id', async () => 
   expect([idsOf(rest.text), over.status]).toEqual([[5, 6], 204])
 })
 
-it('streams what a command prints on stdout and stderr', async () => {
+it('streams stdout and stderr of a command', async () => {
   const { ask } = await openStage()
   const script = 'process.stdout.write("out"); setTimeout(() => process.stderr.write("err"), 200)'
   const { body } = await ask('POST', '/projects/site/shell', { command: ['node', '-e', script] })
@@ -174,7 +175,7 @@ it('streams what a command prints on stdout and stderr', async () => {
   ])
 })
 
-it('refuses an id of an event that is none', async () => {
+it('refuses an invalid event id', async () => {
   const { ask } = await openStage()
   const { body } = await ask('POST', '/projects/site/execute', { prompt: 'one' })
   const answer = await ask('GET', body.stream_url, undefined, { 'last-event-id': 'x\ty' })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { codeOf, serve } from './served.js'
-import { journal, release, steps } from './stage.js'
+import { journalIn, release, steps } from '../../kit/steps-agent.js'
 
 describe('a conversation in a page', () => {
   it('is begun, written to, answered, read and gone on with', async () => {
@@ -74,7 +74,7 @@ describe('a conversation in a page', () => {
     await until(async () => (await client.conversations.get(id)).state === 'idle', 'its rest')
     const noted = (await gateway.store.audit.list(9)).map(({ action }) => action)
     const sent = noted.filter((action) => action.startsWith('conversation.'))
-    expect([journal(site).length, sent.toSorted()]).toEqual([1, ['conversation.create', 'conversation.message']])
+    expect([journalIn(site).length, sent.toSorted()]).toEqual([1, ['conversation.create', 'conversation.message']])
   })
 
   it('stops the message that is meant, and not the one that has come after it', async () => {
@@ -98,7 +98,7 @@ describe('a conversation in a page', () => {
     ])
   })
 
-  it('can be stopped, tried again, given to another agent and begun anew', async () => {
+  it('can be stopped, retried, given to another agent and started afresh', async () => {
     const { client, latest, site } = await serve()
     const { id } = await client.conversations.create({ project_id: 'site' })
     await client.conversations.send(id, steps({ text: 'a' }, { hold: 'for-ever' }))
@@ -188,7 +188,7 @@ describe('a conversation in a page', () => {
     ]).toEqual(['forbidden', 'forbidden', 'not_found', 'conflict', 'shop', 'not_found'])
   })
 
-  it('goes on in an earlier session, of those that the token may see', async () => {
+  it('continues an earlier session, of those that the token may see', async () => {
     const { client, clientWith, gateway, latest, site } = await serve()
     const { id } = await client.conversations.create({ project_id: 'site' })
     const ask = async (text: string) => {
@@ -245,7 +245,7 @@ describe('a conversation in a page', () => {
     ])
   })
 
-  it('is refused where there is no such project or agent, and leaves nothing', async () => {
+  it('is refused if there is no such project or agent, and leaves nothing behind', async () => {
     const { client } = await serve()
     expect([
       await codeOf(client.conversations.create({ project_id: 'nope' })),
@@ -329,7 +329,7 @@ describe('the list of conversations', () => {
 })
 
 describe('a token', () => {
-  it('of projects sees and uses what is theirs alone, and begins nothing else', async () => {
+  it('of projects sees and uses only theirs, and begins nothing else', async () => {
     const { client, clientWith, gateway, latest } = await serve()
     await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
     const { id: ours } = await client.conversations.create({ project_id: 'shop' })
@@ -339,7 +339,7 @@ describe('a token', () => {
     const { runs } = await latest(theirs, 'answered')
     await client.conversations.send(ours, 'our pears')
     await latest(ours, 'answered')
-    // Where people write, a project is what the operator or they have chosen.
+    // In a chat, the project is chosen by the operator or by people.
     await gateway.store.conversations.enter({ channel: 'chat', address: 'a', projectId: 'shop' }, 'chat-of-shop', 1)
     const shop = await clientWith('run', ['shop'])
     const seen = (await shop.conversations.list()).conversations.map(({ id }) => id)
@@ -366,7 +366,7 @@ describe('a token', () => {
     ]).toEqual([...Array.from({ length: 11 }, () => 'not_found'), 'forbidden', 'forbidden', 'done'])
   })
 
-  it('of a project does not see what one of the same name had before', async () => {
+  it('of a project does not see what an earlier one of the same name had', async () => {
     const { client, clientWith } = await serve()
     await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
     const { id } = await client.conversations.create({ project_id: 'shop' })

@@ -1,8 +1,9 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { until } from '../../waiting.js'
-import { type AnswerBody, commandIn, journal, openStage, steps } from './stage.js'
+import { until } from '../../kit/waiting.js'
+import { journalIn, steps } from '../../kit/steps-agent.js'
+import { type AnswerBody, commandIn, openStage } from './stage.js'
 
 it('takes a command, and shows its result, usage and cost', async () => {
   const { ask } = await openStage()
@@ -55,7 +56,7 @@ it('takes a command, and shows its result, usage and cost', async () => {
   })
 })
 
-it('names what goes with an answer apart from its text, and leaves what a command prints', async () => {
+it('lists the files of an answer apart from its text, and leaves the output of commands alone', async () => {
   const { ask } = await openStage()
   const named = 'Drawn.\n\nMEDIA: "out/my plot.png"\nMEDIA:https://host.example/a.png'
   const agent = await ask('POST', '/projects/site/execute', { prompt: steps({ text: '…', result: named }) })
@@ -87,7 +88,7 @@ it('gives the metadata of a command to its run and to hooks', async () => {
   expect([run?.metadata, JSON.parse(told)]).toEqual([metadata, expect.objectContaining({ runId: run?.id, metadata })])
 })
 
-it('goes on in a session that an earlier command began, and passes the model on', async () => {
+it('continues a session that an earlier command began, and passes the model on', async () => {
   const { ask, journal } = await openStage()
   const first = await ask('POST', '/projects/site/execute', { prompt: 'one' })
   const { session_id: sessionId } = await commandIn(ask, first.body.command_id, 'answered')
@@ -210,14 +211,14 @@ it.each([
   ])
 })
 
-it('refuses what it does not know in a body, and an unknown project', async () => {
+it('refuses unknown fields in a body, and an unknown project', async () => {
   const { ask } = await openStage()
   const unknownKey = await ask('POST', '/projects/site/execute', { prompt: 'a', promt: 'b' })
   const unknownProject = await ask('POST', '/projects/none/execute', { prompt: 'a' })
   expect([unknownKey.status, unknownProject.status, unknownProject.body.error.code]).toEqual([400, 404, 'not_found'])
 })
 
-it('runs a command, and tells its output and exit code', async () => {
+it('runs a command, and reports its output and exit code', async () => {
   const { ask, site } = await openStage()
   const submitted = await ask('POST', '/projects/site/shell', { command: ['sh', '-c', 'pwd; exit 3'] })
   const command = await commandIn(ask, submitted.body.command_id, 'answered')
@@ -328,7 +329,7 @@ it('leaves a command that waits to the agent and the session that it was answere
     return command.state !== 'queued' && command.state !== 'running' && command
   }, 'the end of the one that waits')
   const run = (await gateway.store.runs.ofMessage(waiting.body.command_id)).at(-1)
-  expect([queued.agent_provider, ended.state, run, journal(join(directory, 'roots/shop')).at(-1)]).toMatchObject([
+  expect([queued.agent_provider, ended.state, run, journalIn(join(directory, 'roots/shop')).at(-1)]).toMatchObject([
     'claudecode',
     'answered',
     { backend: 'claude', model: 'opus', sessionId },
@@ -370,7 +371,7 @@ it('says that a program failed which is not there, and does not look for it agai
   ])
 })
 
-it('says in the events that a credential cannot be opened, and goes on when it can', async () => {
+it('says in the events that a credential cannot be opened, and continues when it can', async () => {
   const { ask, config } = await openStage()
   await ask('PUT', '/credentials/NPM_TOKEN', { value: 'correct horse battery' })
   const file = join(config.home, 'master.key')
@@ -386,7 +387,7 @@ it('says in the events that a credential cannot be opened, and goes on when it c
   expect(names).toEqual(['error', 'notice', 'started', 'agent_complete', 'complete'])
 })
 
-it('lets only an admin run commands, and only those who may run use an agent', async () => {
+it('lets only an admin run commands, and only run tokens use an agent', async () => {
   const { askWith, tokenWith } = await openStage()
   const [read, run] = [askWith(await tokenWith('read')), askWith(await tokenWith('run'))]
   const answers = [

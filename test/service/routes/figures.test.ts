@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { codeOf, serve } from './served.js'
-import { steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
 
-it('counts what runs took and came to, for those who may see them', async () => {
+it('counts usage and outcomes of runs, for tokens that may see them', async () => {
   const { client, clientWith, latest } = await serve()
   await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
   for (const [project, text] of [

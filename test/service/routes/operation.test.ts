@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { until } from '../../waiting.js'
-import { commandIn, journal, openStage, steps } from './stage.js'
+import { until } from '../../kit/waiting.js'
+import { journalIn, steps } from '../../kit/steps-agent.js'
+import { commandIn, openStage } from './stage.js'
 
 it('lists the agents with version, availability and abilities', async () => {
   const { ask } = await openStage()
@@ -20,7 +21,7 @@ it('lists the agents with version, availability and abilities', async () => {
   expect(body.agents.map(({ provider }) => provider)).toEqual(['claudecode', 'codex', 'gemini', 'opencode', 'pi'])
 })
 
-it('tells of each agent whether its process stays, and why not', async () => {
+it('says of each agent whether it is warm, and why not', async () => {
   const { ask } = await openStage({ agentMode: 'auto' })
   const { body } = await ask('GET', '/agents')
   expect(body.agents.slice(0, 3)).toMatchObject([
@@ -41,7 +42,7 @@ it('refuses an unknown default agent', async () => {
   ])
 })
 
-it('tells its health by agents, store and queue', async () => {
+it('reports its health by agents, store and queue', async () => {
   const { ask } = await openStage()
   const answer = await ask('GET', '/health')
   expect(answer).toMatchObject({
@@ -55,7 +56,7 @@ it('tells its health by agents, store and queue', async () => {
   })
 })
 
-it('tells within seconds that its database hangs', async () => {
+it('reports within seconds that its database hangs', async () => {
   const { ask, gateway } = await openStage()
   await ask('GET', '/health')
   const hanging = (): Promise<never> => new Promise(() => {})
@@ -66,7 +67,7 @@ it('tells within seconds that its database hangs', async () => {
   expect([status, body, performance.now() - startedAt < 9_000]).toMatchObject([503, { status: 'unhealthy' }, true])
 })
 
-it('tells that its database is away, to whom it knew before', async () => {
+it('reports an unavailable database to tokens that it knew before', async () => {
   const { ask, askWith, gateway } = await openStage()
   await ask('GET', '/health')
   const away = () => Promise.reject(new Error('connection refused'))
@@ -96,7 +97,7 @@ it('gives metrics as text', async () => {
   expect([status, headers['content-type']]).toEqual([200, expect.stringContaining('text/plain')])
 })
 
-it('shows the queue, takes up a dead letter and lets it go', async () => {
+it('shows the queue, retries a dead letter and drops it', async () => {
   const { ask } = await openStage()
   const failing = await ask('POST', '/projects/site/execute', { prompt: steps({ fail: 'Invalid API key' }) })
   const id = failing.body.command_id
@@ -119,7 +120,7 @@ it('shows the queue, takes up a dead letter and lets it go', async () => {
   ])
 })
 
-it('shows what is worked on, and does not take it out', async () => {
+it('shows a running message, and does not drop it', async () => {
   const { ask, release } = await openStage()
   const { body } = await ask('POST', '/projects/site/execute', { prompt: steps({ hold: 'busy' }) })
   await commandIn(ask, body.command_id, 'running')
@@ -158,7 +159,7 @@ it('hides a credential in an error that would repeat it', async () => {
   expect([status, text.includes('npm_0123456789'), text.includes('[secret]')]).toEqual([404, false, true])
 })
 
-it('keeps credentials, and never tells their values', async () => {
+it('keeps credentials, and never reveals their values', async () => {
   const { ask, logged } = await openStage()
   const secret = 'correct horse battery'
   await ask('PUT', '/credentials/NPM_TOKEN', { value: secret })
@@ -196,7 +197,7 @@ it('hides its own keys and tokens in what a command prints', async () => {
   ])
 })
 
-it('tells nobody a known secret that somebody sent in a prompt, in arguments or in metadata', async () => {
+it('reveals to nobody a known secret that somebody sent in a prompt, in arguments or in metadata', async () => {
   const { ask } = await openStage()
   const secret = 'correct-horse-battery'
   await ask('PUT', '/credentials/NPM_TOKEN', { value: secret })
@@ -285,7 +286,7 @@ it('refuses an agent that is not there as the one of new projects', async () => 
   expect([answer.status, answer.body.error.code, body.agent_provider]).toEqual([503, 'backend_missing', 'claudecode'])
 })
 
-it('does not take up a dead letter of a removed project in another that has its id', async () => {
+it('does not retry a dead letter of a removed project in another with its id', async () => {
   const { ask, directory } = await openStage()
   const make = (): ReturnType<typeof ask> => ask('POST', '/projects', { id: 'client', template: 'empty' })
   await make()
@@ -298,7 +299,7 @@ it('does not take up a dead letter of a removed project in another that has its 
   answers.push(await ask('POST', `/queue/${body.command_id}/retry`))
   expect([
     answers.map(({ status, body: { error } }) => [status, error.code]),
-    journal(join(directory, 'roots/client')),
+    journalIn(join(directory, 'roots/client')),
   ]).toEqual([
     [
       [409, 'conflict'],

@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../../src/service/app.js'
 import { startLocalCluster } from '../../kubernetes/local-cluster.js'
-import { until } from '../../waiting.js'
-import { type Ask, askOf, makePlace, startService, tokenFor } from './stage.js'
+import { until } from '../../kit/waiting.js'
+import { type Ask, askOf, Place, startService, tokenFor } from './stage.js'
 
 it('a program of a project in a pod runs there', async () => {
   const { ask, cluster } = await setup()
@@ -12,7 +12,7 @@ it('a program of a project in a pod runs there', async () => {
   expect([state, result, exitCode]).toEqual(['answered', 'in the pod, /tmp\n', 0])
 })
 
-it('what is wrong with the pod stands in the command and in its stream', async () => {
+it('the command and its stream say what is wrong with the pod', async () => {
   const { ask, cluster } = await setup()
   cluster.refuse('exec', 'Error from server (Forbidden): pods "web-0" is forbidden: cannot create resource "pods/exec"')
   const { body } = await ask('POST', '/projects/web/execute', { prompt: 'Hello' })
@@ -30,7 +30,7 @@ it('what is wrong with the pod stands in the command and in its stream', async (
 async function setup() {
   const cluster = await startLocalCluster([{ name: 'web-0' }])
   onTestFinished(() => cluster.close())
-  const place = makePlace()
+  const place = new Place()
   const { PATH = '', ...access } = cluster.environment
   Object.assign(place.environment, { ...access, PATH: `${PATH}:${place.environment['PATH']}` })
   const dependencies = await startService(place)

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { commandIn, openStage } from './stage.js'
 
 it('shows a project with its agent and what that can do', async () => {

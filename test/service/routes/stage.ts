@@ -1,27 +1,22 @@
-// A whole gateway with its HTTP side, in this process, and an agent that does what it is told.
+// A gateway in this process with its HTTP side, and an agent that follows steps.
 
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { inject, onTestFinished } from 'vitest'
-import { type GatewayConfig, loadConfig } from '../../../src/config.js'
-import { databaseFile, type Gateway, makeHome, startGateway } from '../../../src/gateway.js'
+import type { GatewayConfig } from '../../../src/config.js'
+import type { Gateway } from '../../../src/gateway.js'
+import { findExecutable } from '../../../src/core/paths.js'
+import { gitRunner } from '../../../src/projects/git-clone.js'
+import { ProjectService } from '../../../src/projects/project-service.js'
 import { createApp } from '../../../src/service/app.js'
 import { issueToken } from '../../../src/service/auth.js'
 import type { App, ServiceDependencies } from '../../../src/service/dependencies.js'
 import { httpChannels } from '../../../src/service/http-channel.js'
-import { createLog, type Log } from '../../../src/log.js'
-import { findExecutable } from '../../../src/core/paths.js'
-import { gitRunner } from '../../../src/projects/git-clone.js'
-import { ProjectService } from '../../../src/projects/project-service.js'
 import type { Scope } from '../../../src/store/tokens.js'
-import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
-import { putDatabase } from '../../put-database.js'
-import { journalIn, until } from '../../waiting.js'
-
-const AGENT = fileURLToPath(new URL('../../channels/discord/agent.mjs', import.meta.url))
+import { GatewayStage } from '../../kit/gateway-stage.js'
+import { type Journaled, journalIn, release, STEPS_AGENT } from '../../kit/steps-agent.js'
+import { until } from '../../kit/waiting.js'
 
 export interface AnswerBody extends Command {
   id: string
@@ -70,66 +65,37 @@ export type Ask = (
   headers?: object,
 ) => Promise<Answer>
 
-/** Where a gateway keeps everything, and how it is set up. */
-export interface Place {
-  directory: string
-  /** Of the project `site`. */
-  site: string
-  config: GatewayConfig
-  environment: NodeJS.ProcessEnv
-  log: Log
-  logged: string[]
+/** Where gateways keep everything: the project `site`, and two agents that are installed, claude and codex. */
+export class Place extends GatewayStage {
+  /** The directory of the project `site`. */
+  readonly site = this.makeDirectory('roots/site')
+  readonly config: GatewayConfig
+
+  constructor(settings: object = {}) {
+    super()
+    // What tests run, and no agent that this machine may have.
+    this.environment.PATH = this.bin
+    for (const name of ['node', 'git', 'sh', 'sleep']) {
+      symlinkSync(findExecutable(name, process.env['PATH'] ?? '') ?? name, join(this.bin, name))
+    }
+    this.executable('codex', '#!/bin/sh\necho codex-cli 0.142.5\n')
+    this.config = this.load({
+      backendCliPath: STEPS_AGENT,
+      agentMode: 'oneshot',
+      workingDir: this.workingDir,
+      projectRoots: [join(this.directory, 'roots')],
+      drainTimeoutMs: 0,
+      httpPort: 0,
+      projects: { site: { directory: this.site } },
+      ...settings,
+    })
+  }
 }
 
-/** The project `site`, and two agents that are there: claude and codex. Gone when the test is over. */
-export function makePlace(settings: object = {}): Place {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-routes-')))
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true, force: true })
-  })
-  const make = (name: string): string => {
-    mkdirSync(join(directory, name), { recursive: true })
-    return join(directory, name)
-  }
-  const site = make('roots/site')
-  const file = join(directory, 'aetheel.json5')
-  const defaults = {
-    backendCliPath: AGENT,
-    agentMode: 'oneshot',
-    workingDir: make('work'),
-    projectRoots: [join(directory, 'roots')],
-    drainTimeoutMs: 0,
-    httpPort: 0,
-    projects: { site: { directory: site } },
-  }
-  writeFileSync(file, JSON.stringify({ ...defaults, ...settings }))
-  const environment = { PATH: makePrograms(make('bin')), HOME: make('home') }
-  const config = loadConfig({ ...environment, AETHEEL_HOME: join(directory, 'data') }, file)
-  makeHome(config)
-  putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
-  const logged: string[] = []
-  const log = createLog({ level: 'debug', destination: { write: (line) => logged.push(String(line)) > 0 } })
-  return { directory, site, config, environment, log, logged }
-}
-
-/** What tests run, and no agent that this machine may have. */
-function makePrograms(bin: string): string {
-  for (const name of ['node', 'git', 'sh', 'sleep']) {
-    symlinkSync(findExecutable(name, process.env['PATH'] ?? '') ?? name, join(bin, name))
-  }
-  writeFileSync(join(bin, 'codex'), '#!/bin/sh\necho codex-cli 0.142.5\n', { mode: 0o755 })
-  return bin
-}
-
-/** A gateway with what its HTTP side needs. Stopped when the test is over, or before. */
-export async function startService({
-  config,
-  environment,
-  log,
-}: Place): Promise<ServiceDependencies & { gateway: Gateway }> {
-  const gateway = await startGateway(config, { environment, log, channels: httpChannels() })
-  onTestFinished(() => gateway.stop())
+/** A gateway with what its HTTP side needs. */
+export async function startService(place: Place): Promise<ServiceDependencies & { gateway: Gateway }> {
+  const { config, environment, log } = place
+  const gateway = await place.launch(config, { channels: httpChannels() })
   const { store, agents, credentials, metrics } = gateway
   const run = gitRunner(environment)
   return {
@@ -151,32 +117,23 @@ export async function tokenFor({ gateway }: ServiceDependencies, scope: Scope, p
   return (await issueToken(gateway.store.tokens, about, CLOCK)).token
 }
 
-export interface Stage extends Place {
+export interface Stage extends Pick<Place, 'directory' | 'site' | 'config' | 'logged' | 'alive'> {
   gateway: Gateway
   app: App
-  /** With a token for everything. */
+  /** With an admin token. */
   ask: Ask
   askWith(token: string): Ask
   tokenWith(scope: Scope, projects?: string[]): Promise<string>
-  /** Lets an agent go on that waits at `{"hold": name}`. */
+  /** Releases an agent in `site` that waits at `{"hold": name}`. */
   release(name: string): void
-  /** What agents were asked in `site`, in order. */
+  /** The prompts agents got in `site`, in order. */
   journal(): Journaled[]
-  alive(): string[]
 }
 
-interface Journaled {
-  prompt: string
-  sessionId: string
-  isResumed: boolean
-  model: string
-  tools?: string
-}
-
-/** The routes on a gateway of their own, with a second project: `shop`, which was made by the API. */
+/** The routes on their own gateway, with a second project: `shop`, created by the API. */
 export async function openStage(settings: object = {}): Promise<Stage> {
-  const place = makePlace(settings)
-  const { directory, site } = place
+  const place = new Place(settings)
+  const { directory, site, config, logged } = place
   const dependencies = await startService(place)
   const { gateway } = dependencies
   const shop = join(directory, 'roots/shop')
@@ -186,15 +143,18 @@ export async function openStage(settings: object = {}): Promise<Stage> {
   onTestFinished(() => app.close())
   const askWith = (token: string): Ask => askOf(app, token)
   return {
-    ...place,
+    directory,
+    site,
+    config,
+    logged,
+    alive: () => place.alive(),
     gateway,
     app,
     ask: askWith(await tokenFor(dependencies, 'admin')),
     askWith,
     tokenWith: (scope, projects) => tokenFor(dependencies, scope, projects),
     release: (name) => release(site, name),
-    journal: () => journal(site),
-    alive: () => livingProcesses(directory).map(({ command }) => command),
+    journal: () => journalIn(site),
   }
 }
 
@@ -212,15 +172,7 @@ export function askOf(app: App, token: string): Ask {
   }
 }
 
-export function release(directory: string, name: string): void {
-  writeFileSync(join(directory, `go-${name}`), '')
-}
-
-export function journal(directory: string): Journaled[] {
-  return journalIn(directory)
-}
-
-/** Waits until a command of `site` is in one of the states, and gives it. */
+/** Waits until a command of `site` is in one of the states, and returns it. */
 export async function commandIn(ask: Ask, commandId: string, ...states: string[]): Promise<Command> {
   return until(
     async () => {
@@ -229,9 +181,4 @@ export async function commandIn(ask: Ask, commandId: string, ...states: string[]
     },
     `a command that is ${states.join(' or ')}`,
   )
-}
-
-/** What one may ask the agent to do. */
-export function steps(...list: object[]): string {
-  return JSON.stringify(list)
 }

@@ -68,7 +68,7 @@ describe('an argument', () => {
     )
   })
 
-  it('changes nothing but itself, whatever the body is and wherever it stands', () => {
+  it('changes only itself, whatever the body is and wherever it stands', () => {
     fc.assert(
       fc.property(fc.array(anyLiteral), fc.array(anyLiteral), anyValue, (before, after, body) => {
         const args = expandArguments([...before, 'x{{BodyStripped}}', ...after], { BodyStripped: body })
@@ -78,7 +78,7 @@ describe('an argument', () => {
     )
   })
 
-  it('begins with a dash only where the operator wrote it; anything else is refused', () => {
+  it('begins with a dash only if the operator wrote it; anything else is refused', () => {
     fc.assert(
       fc.property(fc.array(anyParts), anyValues, (elements, values) => {
         const templates = elements.map(elementOf)
@@ -92,7 +92,7 @@ describe('an argument', () => {
     )
   })
 
-  it('that would become an option is told to the person with what to do', () => {
+  it('that would become an option is explained to the person with what to do', () => {
     expect(() => expandArguments(['--name', '{{From}}: {{BodyStripped}}'], { From: '-x', BodyStripped: 'hi' })).toThrow(
       'This was not given to the agent: in place of "{{From}}: {{BodyStripped}}" of the command, it would begin with "-" and be taken for an option. Begin it with another character.',
     )
@@ -105,7 +105,7 @@ describe('an argument', () => {
     expect(() => expandArguments(['about: {{BodyStripped}}'], { BodyStripped })).toThrow(problem)
   })
 
-  it('may have blanks around a name, and nothing for what is not there', () => {
+  it('may have blanks around a name, and is empty for a missing value', () => {
     expect(expandArguments(['{{ From }}|{{MediaPath}}|{{\tTo}}'], { From: 'a', To: 'b' })).toEqual(['a||b'])
   })
 
@@ -129,7 +129,7 @@ describe('a command', () => {
     [['gemini', '-p', '{{Body}}', '-d'], { executable: 'gemini', args: ['-p', '-d'], prompt: 'Body' }],
     [['claude', '-p', '--', '{{Body}}'], { executable: 'claude', args: ['-p'], prompt: 'Body' }],
     [['pi', 'From {{From}}', '{{Body}}!'], { executable: 'pi', args: ['From {{From}}', '{{Body}}!'], prompt: 'Body' }],
-  ])('%j is an executable, further arguments, and what is asked', (command, template) => {
+  ])('%j is an executable, further arguments, and the prompt', (command, template) => {
     expect(parseCommand(command)).toEqual(template)
   })
 
@@ -152,7 +152,7 @@ describe('a command', () => {
   })
 })
 
-it('names that stand for nothing are found, also those that every object has', () => {
+it('unknown names are found, even those that every object has', () => {
   expect(problemsOfTemplate('{{Body}} {{constructor}} {{ toString }} {{x}}')).toEqual(
     ['constructor', 'toString', 'x'].map((name) => `{{${name}}} stands for nothing. Known: ${KNOWN}.`),
   )

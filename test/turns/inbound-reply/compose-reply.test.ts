@@ -46,7 +46,7 @@ it('a command is composed of the executable and further arguments', () => {
   })
 })
 
-it('the agent is asked the words of the person alone, where the command says so', () => {
+it("the prompt is only the person's words if the command says so", () => {
   const reply = { agent: { kind: 'claude', identityPrefix: 'You are Ada.' }, command: ['claude', '{{BodyStripped}}'] }
   expect(compose(reply).prompt).toBe('hi')
 })
@@ -66,7 +66,7 @@ it.each<[string, string | undefined, object]>([
   })
 })
 
-it('what is written for one agent is not given to another', () => {
+it('arguments for one agent are not given to another', () => {
   const reply = {
     agent: { kind: 'claude', format: 'text', identityPrefix: 'You are Ada.' },
     command: ['claude', '--name', '{{From}}', '{{BodyStripped}}'],

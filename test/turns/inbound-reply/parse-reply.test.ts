@@ -24,7 +24,7 @@ function usage(
   return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens, totalTokens }
 }
 
-describe('from what it printed, an agent has an answer and what it told about it:', () => {
+describe('the output of an agent has an answer and details:', () => {
   it('Claude, one object', () => {
     expect(parseCapture('claude', 'plain.json')).toEqual({
       text: 'Hello from the mock.',
@@ -86,13 +86,13 @@ it('the files that an answer names stand beside it', () => {
   })
 })
 
-it('what went wrong is told as such', () => {
+it('a failure is reported as such', () => {
   expect(parseReply(backend('gemini'), '{"error":{"message":"No key"}}')).toEqual({
     text: 'No key',
     meta: { isError: true },
   })
 })
 
-it('what is no output of the agent has no text', () => {
+it('other output has no text', () => {
   expect(parseReply(backend('claude'), 'Killed\n')).toEqual({ meta: { isError: true } })
 })

@@ -43,12 +43,12 @@ it.each([
   expect(buildPrompt(once, message, { isFirstTurn, canSendFiles: true, values })).toBe(prompt)
 })
 
-it('nothing is said where nothing is configured, and a voice message is said once', () => {
+it('nothing is added if nothing is configured, and a voice message is included once', () => {
   const message = { body: 'hi\n', fileLines: [], variables: { Transcript: ' hi' } }
   expect(buildPrompt({}, message, { isFirstTurn: true, canSendFiles: true, values: {} })).toBe('hi\n')
 })
 
-it('who cannot get files back is not told how', () => {
+it('an agent without files in its answers is not told how to send them', () => {
   const message = { body: '', fileLines: [PICTURE], variables: {} }
   expect(buildPrompt({}, message, { isFirstTurn: true, canSendFiles: false, values: {} })).toBe(PICTURE)
 })

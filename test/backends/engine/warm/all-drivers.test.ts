@@ -8,9 +8,10 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { AgentEvent, AgentRequest, BackendName } from '../../../../src/backends/types.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
-import { livingProcesses } from '../../../processes/living-processes.js'
-import { until } from '../../../waiting.js'
+import { livingProcesses } from '../../../kit/living-processes.js'
+import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
+import { SILENT_LOG } from '../../../kit/log.js'
 
 const AGENT = fileURLToPath(new URL('../../../fixtures/bin/any-agent.mjs', import.meta.url))
 const NAMES = ['claude', 'codex', 'gemini', 'pi'] as const
@@ -18,8 +19,7 @@ const SHARED = ['codex', 'gemini'] as const
 
 function setup(name: BackendName) {
   const stage = createStage()
-  const warnings: string[] = []
-  const log = { debug() {}, info() {}, warn: (message: string) => void warnings.push(message), error() {} }
+  const log = SILENT_LOG
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const limits = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
   const pool = new WarmPool({ log, limits: () => limits, memory: (pids) => pids.map(() => 0), readyMs: 60_000 })
@@ -57,8 +57,8 @@ function setup(name: BackendName) {
   return { stage, turn, begun, letGo, living, pool }
 }
 
-describe.each(NAMES)('%s that stays', (name) => {
-  it('answers turn after turn of a session in one process, and nothing is left of it in the end', async () => {
+describe.each(NAMES)('a warm %s', (name) => {
+  it('answers turn after turn of a session in one process, and leaves nothing behind', async () => {
     const { turn, living, pool } = setup(name)
     const first = await turn(['say One', 'tool', 'answer'])
     const second = await turn(['answer'], { sessionId: first.sessionId })
@@ -74,7 +74,7 @@ describe.each(NAMES)('%s that stays', (name) => {
     expect(living()).toEqual([])
   })
 
-  it('stays when a turn is cancelled', async () => {
+  it('stays warm when a turn is cancelled', async () => {
     const { turn } = setup(name)
     const { answer, sessionId } = await turn(['answer'])
     const controller = new AbortController()
@@ -101,7 +101,7 @@ describe.each(NAMES)('%s that stays', (name) => {
     expect([heard.answer, heard.notices, heard.broken]).toEqual([answer, ['}{'], []])
   })
 
-  it('answers what comes at once in one session one after the other', async () => {
+  it('answers simultaneous messages of one session one after the other', async () => {
     const { turn, begun, letGo } = setup(name)
     const { sessionId } = await turn(['answer'])
     const order: string[] = []
@@ -115,7 +115,7 @@ describe.each(NAMES)('%s that stays', (name) => {
 })
 
 describe.each(SHARED)('%s for several sessions', (name) => {
-  it('answers two at once in one process', async () => {
+  it('answers two simultaneously in one process', async () => {
     const { turn, begun, letGo } = setup(name)
     const held = turn(['wait one', 'answer'])
     await begun('one')
@@ -125,7 +125,7 @@ describe.each(SHARED)('%s for several sessions', (name) => {
     expect([first.answer, first.sessionId === other.sessionId]).toEqual([other.answer, false])
   })
 
-  it('answers both in processes of their own when the one they share is lost', async () => {
+  it('answers both in separate processes when the shared one is lost', async () => {
     const { turn, begun, letGo } = setup(name)
     const [one, two] = [await turn(['answer']), await turn(['answer'])]
     const held = turn(['say Half', 'wait go', 'answer'], { sessionId: one.sessionId })
@@ -137,7 +137,7 @@ describe.each(SHARED)('%s for several sessions', (name) => {
   })
 })
 
-it('a session that Gemini cannot load yet has a process for the turn, and nothing is lost', async () => {
+it('a session that Gemini cannot load yet gets a process for the turn, and nothing is lost', async () => {
   const { turn, stage } = setup('gemini')
   const sessionId = randomUUID()
   const chats = join(stage.home, '.gemini', 'tmp', 'project', 'chats')

@@ -14,8 +14,9 @@ import type {
   BackendName,
 } from '../../../../src/backends/types.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
-import { livingProcesses } from '../../../processes/living-processes.js'
+import { livingProcesses } from '../../../kit/living-processes.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
+import { SILENT_LOG } from '../../../kit/log.js'
 
 const SESSION = '6488a900-9deb-456e-98ea-de230d1950c5'
 const BEGIN = `printf '{"type":"system","subtype":"init","session_id":"${SESSION}"}\\n'`
@@ -30,7 +31,7 @@ const QUESTION = [
 /** Repeats the answer. */
 const ASK = `${QUESTION}; ${RESULT} "$(sed 's/.*"behavior":"\\([a-z]*\\)".*/\\1/' answer-q)"`
 /** A one-shot process would create a file. */
-const ALONE = '[ "$STAYS" ] || : > alone'
+const ALONE = '[ "$WARM" ] || : > alone'
 
 const LIMITS = { idleMs: 600_000, maxMemoryMb: 4096, hasSpare: false }
 
@@ -43,10 +44,10 @@ interface Options {
   maxProcesses?: number
 }
 
-function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', maxProcesses = 8 }: Options = {}) {
+function setup({ name = 'claude', agent = 'warm-agent.sh', mode = 'live', maxProcesses = 8 }: Options = {}) {
   const stage = createStage()
   const cliPath = fileURLToPath(new URL(`../../../fixtures/bin/${agent}`, import.meta.url))
-  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const log = SILENT_LOG
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const environment = { FAKE_STAGE: stage.home }
   const pool = new WarmPool({ log, limits: () => ({ ...LIMITS, maxProcesses }) })
@@ -76,36 +77,36 @@ it.each(['oneshot', 'auto', 'live'] as const)('a turn has a process that asks wi
 
 it.each<[when: string, options: Options]>([
   ['all places are taken', { maxProcesses: 0 }],
-  ['none shall stay', { mode: 'oneshot' }],
-])('a turn has one also when %s, which ends with it', async (_, options) => {
+  ['agents shall be one-shot', { mode: 'oneshot' }],
+])('a turn has one even if %s, and it ends with the turn', async (_, options) => {
   const { turn, workingDir } = setup(options)
   expect((await turn(ASK)).finalOutput).toBe('allow')
   expect(livingProcesses(workingDir)).toEqual([])
 })
 
-it('where none shall stay any more, the one of the session ends first', async () => {
+it("if agents shall not be warm any more, the session's process ends first", async () => {
   const { turn, workingDir } = setup()
   await turn(ASK)
-  const stayed = livingProcesses(workingDir)
-  expect(stayed).not.toEqual([])
+  const warm = livingProcesses(workingDir)
+  expect(warm).not.toEqual([])
   await turn(ASK, { approve: ALLOW, sessionId: SESSION, mode: 'oneshot' })
   expect(livingProcesses(workingDir)).toEqual([])
 })
 
-it('a turn has one also where one has just failed to begin', async () => {
+it('a turn has one even if another has just failed to start', async () => {
   const { turn, pool, backend } = setup()
   pool.backoffs.failed(backend.cli.fingerprint())
   expect((await turn(ASK)).finalOutput).toBe('allow')
 })
 
-it('one that is lost in the middle of it fails it, so that it can be tried again', async () => {
+it('losing it in the middle of a turn fails the turn, so that it can be retried', async () => {
   const { turn, wasAlone } = setup()
   const { failure, sessionId } = await turn(`${ALONE}; ${QUESTION}; kill -9 $PPID; sleep 5`)
   expect([failure?.reason, failure?.isLasting, sessionId, wasAlone()]).toEqual(['exit', undefined, SESSION, false])
   expect((await turn(ASK, { approve: ALLOW, sessionId: SESSION })).finalOutput).toBe('allow')
 })
 
-it('one that does not begin to listen fails it', async () => {
+it('one that never listens fails the turn', async () => {
   const { turn } = setup({ agent: 'unready-agent.sh' })
   const { failure } = await turn('unused')
   expect([failure?.reason, failure?.isLasting]).toEqual(['exit', undefined])
@@ -136,7 +137,7 @@ it.each<[what: string, options: Options, request: Partial<AgentRequest>, message
   expect([failure?.reason, failure?.message, wasAlone()]).toEqual(['refused', message, false])
 })
 
-it('what it asks is denied with the words of whoever was asked', async () => {
+it('what it asks is denied with the reason of the person asked', async () => {
   const { turn } = setup()
   const { finalOutput } = await turn(ASK, { approve: async () => ({ isAllowed: false, message: 'No.' }) })
   expect(finalOutput).toBe('deny')

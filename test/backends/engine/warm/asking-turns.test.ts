@@ -77,7 +77,7 @@ it('claude asks about two tools at once, and each is answered by itself', async 
   expect(await talk.said()).toEqual([claudeSaid('one', 'allow')])
 })
 
-it('claude is not answered what it has taken back', async () => {
+it('claude gets no answer to a question it has withdrawn', async () => {
   const talk = openTalk('claude')
   const signals: AbortSignal[] = []
   const approve: Approve = (_request, signal) =>
@@ -91,7 +91,7 @@ it('claude is not answered what it has taken back', async () => {
   expect([signals.map(({ aborted }) => aborted), await talk.said()]).toEqual([[true], []])
 })
 
-it('claude may not use what its list leaves out, and nobody is asked', async () => {
+it('claude may not use tools that are not on its list, and nobody is asked', async () => {
   const talk = openTalk('claude')
   const { asked, approve } = noting()
   talk.begin('hi', { approve, allowedTools: ['Write', 'Bash(git log:*)', 'mcp__files'] })
@@ -174,7 +174,7 @@ it('codex names every file that it asks to change', async () => {
   expect(asked).toEqual([{ toolName: 'file_change', toolInput: { paths: ['a', 'b'], changes } }])
 })
 
-it('codex asks about tools of MCP servers, and of their forms nothing is filled in', async () => {
+it('codex asks about tools of MCP servers, and their forms are not filled in', async () => {
   const { asked, approve } = noting()
   const { talk } = await openCodex(approve)
   const form = { serverName: 'files', mode: 'form', message: 'Allow it?', requestedSchema: {} }
@@ -191,14 +191,14 @@ it('codex asks about tools of MCP servers, and of their forms nothing is filled 
   expect(asked).toEqual([{ toolName: 'mcp__files', toolInput }])
 })
 
-it('codex is declined what a thread asks that nobody knows, and what a turn asks that is not to ask', async () => {
+it('codex is declined what an unknown thread asks, and what a turn without approvals asks', async () => {
   const { talk } = await openCodex()
   const ofOther = { ...codexAsks(1, COMMAND, {}), params: { threadId: 'of a sub-agent', command: 'ls' } }
   await talk.hear(codexAsks(0, COMMAND, { command: 'ls' }), ofOther)
   expect(new Set(await talk.said())).toEqual(new Set([0, 1].map((id) => ({ id, result: { decision: 'decline' } }))))
 })
 
-it('codex is declined what it does not say, and nobody is asked', async () => {
+it('codex is declined what it does not specify, and nobody is asked', async () => {
   const { asked, approve } = noting()
   const { talk } = await openCodex(approve)
   await talk.hear(

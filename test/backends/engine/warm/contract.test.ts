@@ -12,7 +12,7 @@ import { agentPath, type CreateBackend } from '../../../contract/stage.js'
 vi.setConfig({ maxConcurrency: 8 })
 
 const LIMITS = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
-const STAYING = agentPath('staying-agent.sh')
+const WARM_AGENT = agentPath('warm-agent.sh')
 /** Only the warm one ever becomes ready. */
 const [READY_MS, UNREADY_MS] = [60_000, 500]
 
@@ -20,16 +20,16 @@ const SHARED = 'It takes the turns of several sessions.'
 const SAID_LATER = 'It is said when a session is opened or asked.'
 
 const DIFFERENCES = {
-  claude: { staysAs: '--input-format stream-json' },
+  claude: { warmCommand: '--input-format stream-json' },
   codex: {
-    staysAs: ' app-server ',
+    warmCommand: ' app-server ',
     speaker: liveSpeakers.codex,
     overlooksKinds: 'It tells of much that is about no turn.',
     saysModel: SAID_LATER,
     isShared: SHARED,
   },
   gemini: {
-    staysAs: ' --acp ',
+    warmCommand: ' --acp ',
     speaker: liveSpeakers.gemini,
     isCounted: true,
     toolId: geminiToolId,
@@ -40,7 +40,7 @@ const DIFFERENCES = {
     saysModel: SAID_LATER,
     isShared: SHARED,
   },
-  pi: { staysAs: ' --mode rpc', speaker: liveSpeakers.pi },
+  pi: { warmCommand: ' --mode rpc', speaker: liveSpeakers.pi },
 } satisfies Partial<Record<BackendName, Partial<BackendSetup>>>
 
 /** One with exclusive processes and one with a shared process; the others are like one of them. */
@@ -48,10 +48,10 @@ const NAMES = ARE_ALL_COMBINATIONS ? (['claude', 'codex', 'gemini', 'pi'] as con
 
 for (const name of NAMES) {
   const create: CreateBackend = (given, dependencies) => {
-    const cliPath = given.cliPath === agentPath('fake-agent.sh') ? STAYING : given.cliPath
+    const cliPath = given.cliPath === agentPath('fake-agent.sh') ? WARM_AGENT : given.cliPath
     const { log } = completeDependencies(dependencies)
-    const pool = new WarmPool({ log, limits: () => LIMITS, readyMs: cliPath === STAYING ? READY_MS : UNREADY_MS })
+    const pool = new WarmPool({ log, limits: () => LIMITS, readyMs: cliPath === WARM_AGENT ? READY_MS : UNREADY_MS })
     return createBackend(name, { ...given, cliPath }, { ...dependencies, warm: { mode: 'live', pool } })
   }
-  describeBackendContract(name, { ...SETUPS[name], ...DIFFERENCES[name], create }, `${name} that stays`)
+  describeBackendContract(name, { ...SETUPS[name], ...DIFFERENCES[name], create }, `a warm ${name}`)
 }

@@ -8,13 +8,14 @@ import {
   WarmPool,
 } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { ProcessExit } from '../../../../src/processes/local-process.js'
+import { SILENT_LOG } from '../../../kit/log.js'
 
 const NEVER = new AbortController().signal
 const GIGABYTE = 1024 ** 3
 
 /** A pool of fake shared processes, which end as soon as they are told to. */
 function setup(limits: Partial<WarmLimits> = {}, memory: (pids: number[]) => number[] = (pids) => pids.map(() => 0)) {
-  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const log = SILENT_LOG
   let time = 0
   const pool = new WarmPool({
     log,
@@ -62,7 +63,7 @@ function unused(): never {
   throw new Error('No turn is begun here')
 }
 
-it('after a change of the configuration a session goes on where it is, while others are busy there', async () => {
+it('after a change of the configuration a session continues in its process while others are busy there', async () => {
   const { pool, acquire } = setup()
   await (await acquire('one'))?.release('one')
   const busy = await acquire('two')
@@ -76,7 +77,7 @@ it('after a change of the configuration a session goes on where it is, while oth
   expect((await acquire('one'))?.process).toBe(other?.process)
 })
 
-it('a session that is taken elsewhere waits for the turns of others only where they lock it', async () => {
+it('a session that moves waits for the turns of others only if they lock it', async () => {
   const { pool, acquire } = setup()
   await (await acquire('one'))?.release('one')
   await acquire('two')
@@ -93,7 +94,7 @@ it('a session that is taken elsewhere waits for the turns of others only where t
   await leaving
 })
 
-it('who waits for the end of a process does not wait for those who came later', async () => {
+it('waiting for the end of a process does not include later turns', async () => {
   const { pool, acquire } = setup()
   const needs = { locksSessions: true }
   for (const session of ['one', 'two']) await (await acquire(session, needs))?.release(session)
@@ -105,7 +106,7 @@ it('who waits for the end of a process does not wait for those who came later', 
   expect((await later)?.process).not.toBe(busy?.process)
 })
 
-it('one that ends after its turn has its place until then', async () => {
+it('one that ends after its turn keeps its slot until then', async () => {
   const { pool, acquire } = setup({ maxProcesses: 1 })
   const busy = await acquire('one')
   pool.drain()
@@ -114,7 +115,7 @@ it('one that ends after its turn has its place until then', async () => {
   expect(await acquire('two')).toBeDefined()
 })
 
-it('who cancels while a shared process starts does not take it from others', async () => {
+it('cancelling while a shared process starts does not take it from others', async () => {
   const { pool, acquire } = setup()
   let open = (_process: WarmProcess): void => {}
   const opening = new Promise<WarmProcess>((resolve) => {
@@ -134,7 +135,7 @@ it('who cancels while a shared process starts does not take it from others', asy
 it.each([
   ['for a new session', false, 2],
   ['where it must be looked at first', true, 1],
-])('starts one ahead or not: %s', async (_, isUntrusted, count) => {
+])('starts a spare or not: %s', async (_, isUntrusted, count) => {
   const { acquire } = setup({ hasSpare: true })
   let opened = 0
   const open = async (): Promise<WarmProcess> => {
@@ -146,7 +147,7 @@ it.each([
   expect(opened).toBe(count)
 })
 
-it('looks at most once a second how much memory they take', async () => {
+it('measures their memory at most once a second', async () => {
   let looks = 0
   const { acquire, pass } = setup({ maxMemoryMb: 1024 }, (pids) => {
     looks += 1

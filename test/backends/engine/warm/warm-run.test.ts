@@ -10,7 +10,7 @@ import { CANCELLED } from '../../../../src/backends/engine/failures.js'
 import type { AgentEvent } from '../../../../src/backends/types.js'
 import { createScrubber } from '../../../../src/credentials/scrubber.js'
 import type { ProcessOwner } from '../../../../src/processes/process-owner.js'
-import { until } from '../../../waiting.js'
+import { until } from '../../../kit/waiting.js'
 import { createStage, type Stage } from '../../fake-cli.js'
 import { openStage, type Step } from './warm-stage.js'
 
@@ -61,7 +61,7 @@ it('a stopped turn is over when the agent says so, and the next begins after tha
   expect(process.isOver).toBe(false)
 })
 
-it('an agent that does not obey is ended with all that it started', async () => {
+it('an agent that does not obey is ended with everything it started', async () => {
   const { turn, process, stage } = await openStage('claude', [
     ...[{ ignore: ['SIGINT', 'SIGTERM'] } as Step, ...READY, ASKED, BEGUN],
     { run: 'setsid sleep 1000 & echo $! > orphan' },
@@ -76,7 +76,7 @@ it('an agent that does not obey is ended with all that it started', async () => 
   expect([process.isOver, isAlive(stage, 'orphan')]).toEqual([true, false])
 })
 
-it('the death of the process in the middle of a turn is told from other failures', async () => {
+it('the death of the process in the middle of a turn is distinguished from other failures', async () => {
   const { turn, process } = await openStage('claude', [...READY, ASKED, BEGUN, TOOL, { run: 'kill -9 $PPID' }])
   const { result, kinds, isProcessLost } = await turn('first')
   expect(result).toEqual({
@@ -109,7 +109,7 @@ it('a process that is killed is lost, whatever it has said before', async () => 
   expect([result.failure?.reason, isProcessLost]).toEqual(['exit', true])
 })
 
-it('what an earlier turn had on stderr is not told of a later one, also where it is read late', async () => {
+it('stderr of an earlier turn is not attributed to a later one, even if it is read late', async () => {
   const { turn, stage } = await openStage('claude', [
     ...READY,
     ...[ASKED, answer('first'), { stderr: 'first\n' }, { run: 'touch printed' }],
@@ -153,7 +153,7 @@ it('a secret in what it prints is hidden', async () => {
 it.each([
   ['silence', { idleTimeoutMs: 100 }, 'The agent printed nothing for 0.1 s.'],
   ['a whole time that is too long', { timeoutMs: 100 }, 'The agent did not finish within 0.1 s.'],
-])('%s is ended by an interrupt, and the process stays', async (_, request, message) => {
+])('%s is ended by an interrupt, and the process stays warm', async (_, request, message) => {
   const dependencies = { now: Date.now }
   const exchange: Step[] = [...READY, ASKED, BEGUN, INTERRUPTED, ...STOPPED, ASKED, answer('second')]
   const { turn, process } = await openStage('claude', exchange, { dependencies })
@@ -186,7 +186,7 @@ it('an agent that speaks now and then is not silent', async () => {
   expect(result.finalOutput).toBe('done')
 })
 
-it('a process that never listens is ended with the time of the turn', async () => {
+it("a process that never listens is ended at the turn's time-out", async () => {
   const { turn, process } = await openStage('claude', [{ run: 'sleep 1000' }])
   const { result, isProcessLost } = await turn('first', { request: { timeoutMs: 100 } })
   expect([result.failure?.reason, isProcessLost, process.isOver]).toEqual(['timeout', false, true])
@@ -205,7 +205,7 @@ it.each(['codex', 'gemini'] as const)(
   },
 )
 
-it('a turn that is stopped before the process listens is never begun, and the process stays', async () => {
+it('a turn that is stopped before the process listens never begins, and the process stays warm', async () => {
   const { turn, process } = await openStage('claude', [...READY, ASKED, answer('second')])
   const act = async (run: Run) => run.stop(CANCELLED)
   expect((await turn('first', { act })).result.failure?.reason).toBe('cancelled')
@@ -220,7 +220,7 @@ it('a turn that nobody reads holds up nothing', async () => {
   expect((await turn('second')).result.finalOutput).toBe('second')
 })
 
-it('what a tool left behind is ended with the turn, what hangs below the agent stays', async () => {
+it("what a tool left behind is ended with the turn; the agent's own children stay", async () => {
   const { turn, stage, process } = await openStage('claude', [
     { child: 'sh -c "echo $$ > server; sleep 1000"' },
     { run: 'while [ ! -e server ]; do sleep 0.02; done' },
@@ -235,7 +235,7 @@ it('what a tool left behind is ended with the turn, what hangs below the agent s
   expect(isAlive(stage, 'server')).toBe(false)
 })
 
-it('a tool that still runs when its turn was stopped is ended, what earlier turns left to run stays', async () => {
+it('a tool that still runs when its turn is stopped is ended; what earlier turns left running stays', async () => {
   const left = (file: string): Step[] => [
     { child: `setsid sh -c "echo $$ > ${file}; sleep 1000"` },
     { run: `until [ -e ${file} ]; do sleep 0.01; done` },
@@ -276,7 +276,7 @@ it('an agent that does not stop printing between turns is ended', async () => {
   await process.ended
 })
 
-it('too much output ends the turn that it is of; turns that are each within the limit may be many', async () => {
+it('too much output ends its turn; there may be many turns within the limit', async () => {
   const dependencies = { limits: { lineBytes: 1024 * 1024, totalBytes: 1024 * 1024 } }
   const much: Step = {
     printed: { type: 'assistant', message: { content: [{ type: 'text', text: 'x'.repeat(600_000) }] } },
@@ -294,7 +294,7 @@ it('too much output ends the turn that it is of; turns that are each within the 
   )
 })
 
-it('a process that cannot be started is told so', async () => {
+it('a process that cannot be started is reported', async () => {
   const stage = createStage()
   const cliPath = stage.write('cli', '#!/no/such/interpreter\n')
   chmodSync(cliPath, 0o755)
@@ -307,7 +307,7 @@ it('a process that cannot be started is told so', async () => {
   ])
 })
 
-it('the process is on record, and has its files, as long as it lives', async () => {
+it('the process is on record, and has its files, while it lives', async () => {
   const id = `live-${process.pid}`
   const record: string[] = []
   const owner: ProcessOwner = {

@@ -14,7 +14,7 @@ import { localPlace, type Place } from '../../../../src/backends/engine/place.js
 import { CANCELLED } from '../../../../src/backends/engine/failures.js'
 import type { AgentEvent, AgentRequest, AgentResult, BackendName } from '../../../../src/backends/types.js'
 import { kindsOf } from '../../../contract/invariants.js'
-import { until } from '../../../waiting.js'
+import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage, type Options, type Stage } from '../../fake-cli.js'
 
 const LIVE_AGENT = fileURLToPath(new URL('../../../fixtures/bin/live-agent.mjs', import.meta.url))

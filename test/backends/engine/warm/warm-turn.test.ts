@@ -9,11 +9,12 @@ import type { AgentEvent, AgentMode, AgentRequest, AgentResult } from '../../../
 import type { ProcessOwner } from '../../../../src/processes/process-owner.js'
 import { findProcess } from '../../../../src/processes/process-table.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
-import { livingProcesses } from '../../../processes/living-processes.js'
-import { until } from '../../../waiting.js'
+import { livingProcesses } from '../../../kit/living-processes.js'
+import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
+import { recordingLog } from '../../../kit/log.js'
 
-const AGENT = fileURLToPath(new URL('../../../fixtures/bin/staying-agent.sh', import.meta.url))
+const AGENT = fileURLToPath(new URL('../../../fixtures/bin/warm-agent.sh', import.meta.url))
 
 interface Heard {
   result: AgentResult
@@ -46,10 +47,7 @@ function setup({
   ...looks
 }: Options = {}) {
   const stage = createStage()
-  const warnings: string[] = []
-  const details: string[] = []
-  const note = (list: string[]) => (message: string) => void list.push(message)
-  const log = { debug: note(details), info() {}, warn: note(warnings), error() {} }
+  const log = recordingLog()
   const dependencies = { log, now: Date.now, elapsed: Date.now, ...(owner && { owner }) }
   const pool = new WarmPool({
     log,
@@ -91,9 +89,9 @@ function setup({
     return result.finalOutput === String(process.pid) ? 'alone' : (result.finalOutput ?? '')
   }
   /** The warm processes. */
-  const staying = (): number[] =>
+  const warmPids = (): number[] =>
     livingProcesses(stage.workingDir)
-      .filter(({ pid, command }) => command.includes('staying-agent.mjs') && isOurs(pid))
+      .filter(({ pid, command }) => command.includes('warm-agent.mjs') && isOurs(pid))
       .map(({ pid }) => pid)
   const hold = (sessionId: string, file: string): Promise<Heard> =>
     turn(
@@ -104,7 +102,7 @@ function setup({
     )
   const begun = (file: string) => until(() => existsSync(join(stage.workingDir, `${file}.begun`)), `${file}.begun`)
   const letGo = (file: string): string => stage.write(join('work', file), '')
-  return { pool, turn, who, staying, warnings, details, hold, begun, letGo }
+  return { pool, turn, who, warmPids, log, hold, begun, letGo }
 }
 
 /** Before its exec, a new process still has the name of its parent. */
@@ -127,7 +125,7 @@ function say(text: string): string {
 }
 
 /** Once the test has seen what was printed. Alone, the parent is the test itself. */
-const LOSE = 'until [ -e seen ]; do sleep 0.01; done; [ "$STAYS" ] && kill -9 $PPID; exit 5'
+const LOSE = 'until [ -e seen ]; do sleep 0.01; done; [ "$WARM" ] && kill -9 $PPID; exit 5'
 
 const TOOL = `printf '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}\\n'`
 
@@ -136,17 +134,17 @@ function newSession(): string {
 }
 
 it('the turns of a session follow each other in one process, and other sessions have others', async () => {
-  const { who, turn, staying } = setup()
+  const { who, turn, warmPids } = setup()
   const [one, other] = [newSession(), newSession()]
   const first = await turn(answer('$PPID', one))
   const answers = [first.result.finalOutput, await who(one), await who(other), await who(one)]
   expect(new Set(answers).size).toBe(2)
   expect([answers[1], answers[3]]).toEqual([answers[0], answers[0]])
-  const stayed = new Set(staying().map(String))
-  expect(stayed).toEqual(new Set(answers))
+  const warm = new Set(warmPids().map(String))
+  expect(warm).toEqual(new Set(answers))
 })
 
-it('a session of another case is the same one', async () => {
+it('a session id in another case is the same session', async () => {
   const { who } = setup()
   const session = newSession()
   const first = await who(session.toUpperCase())
@@ -156,27 +154,27 @@ it('a session of another case is the same one', async () => {
 it.for([
   ['a mode', { mode: 'oneshot' }],
   ['a command of the operator', { command: { args: [] } }],
-] as const)('%s may want a process for one turn; the one that stayed is ended before', async ([, request]) => {
-  const { who, staying } = setup()
+] as const)('%s may need a process for one turn; the warm one is ended first', async ([, request]) => {
+  const { who, warmPids } = setup()
   const session = newSession()
   const before = await who(session)
   expect(await who(session, request as Partial<AgentRequest>)).toBe('alone')
-  expect(staying()).toEqual([])
+  expect(warmPids()).toEqual([])
   expect(await who(session)).not.toBe(before)
 })
 
-it('auto stays with a version that is known to work so, and with no other', async () => {
+it('auto is warm with versions known to work, and with no others', async () => {
   const old = fileURLToPath(new URL('../../../fixtures/bin/old-agent.mjs', import.meta.url))
   const known = setup({ mode: 'auto' })
   const [session] = [newSession()]
   expect(await known.who(session)).toBe(await known.who(session))
-  const { turn, staying } = setup({ mode: 'auto', cliPath: old })
+  const { turn, warmPids } = setup({ mode: 'auto', cliPath: old })
   await turn('hi')
-  expect(staying()).toEqual([])
+  expect(warmPids()).toEqual([])
 })
 
-it('what cannot be changed in a process begins another one, and the session is never in two', async () => {
-  const { who, staying } = setup()
+it('what cannot be changed in a process starts another one, and a session is never in two', async () => {
+  const { who, warmPids } = setup()
   const session = newSession()
   const requests: Array<Partial<AgentRequest>> = [
     {},
@@ -189,7 +187,7 @@ it('what cannot be changed in a process begins another one, and the session is n
   const answers: string[] = []
   for (const request of requests) {
     answers.push(await who(session, request))
-    expect(staying().map(String)).toEqual([answers.at(-1)])
+    expect(warmPids().map(String)).toEqual([answers.at(-1)])
   }
   expect(new Set(answers).size).toBe(requests.length)
 })
@@ -205,51 +203,51 @@ it('a secret file is there for every turn of the process, and gone with it', asy
   expect(existsSync(`/${first?.split(' /')[1]}`)).toBe(false)
 })
 
-it('an executable that has changed on disk is not the one that stays', async () => {
+it('an executable that has changed on disk is not kept warm', async () => {
   const stage = createStage()
   const cliPath = stage.write('agent.sh', '')
   copyFileSync(AGENT, cliPath)
-  copyFileSync(AGENT.replace('.sh', '.mjs'), join(cliPath, '..', 'staying-agent.mjs'))
-  const { who, staying } = setup({ cliPath })
+  copyFileSync(AGENT.replace('.sh', '.mjs'), join(cliPath, '..', 'warm-agent.mjs'))
+  const { who, warmPids } = setup({ cliPath })
   const session = newSession()
   const before = await who(session)
   expect(await who(session)).toBe(before)
   utimesSync(cliPath, new Date(), new Date(Date.now() - 60_000))
   const after = await who(session)
-  expect([after === before, staying().map(String)]).toEqual([false, [after]])
+  expect([after === before, warmPids().map(String)]).toEqual([false, [after]])
 })
 
-it('the one that was used longest ago makes place', async () => {
-  const { who, staying } = setup({ limits: { maxProcesses: 2 } })
+it('the least recently used one makes room', async () => {
+  const { who, warmPids } = setup({ limits: { maxProcesses: 2 } })
   const [one, two, three] = [newSession(), newSession(), newSession()]
   const first = await who(one)
   const second = await who(two)
   expect(await who(one)).toBe(first)
   const third = await who(three)
-  expect(staying().map(String).toSorted()).toEqual([first, third].toSorted())
+  expect(warmPids().map(String).toSorted()).toEqual([first, third].toSorted())
   expect(await who(two)).not.toBe(second)
 })
 
-it('where all are busy, a turn has a process of its own at once', async () => {
-  const { who, hold, begun, letGo, staying } = setup({ limits: { maxProcesses: 1 } })
+it('if all are busy, a turn gets its own process at once', async () => {
+  const { who, hold, begun, letGo, warmPids } = setup({ limits: { maxProcesses: 1 } })
   const session = newSession()
   const held = hold(session, 'go')
   await begun('go')
   expect(await who(newSession())).toBe('alone')
   letGo('go')
   expect((await held).result.finalOutput).toBe('held')
-  expect(staying().length).toBe(1)
+  expect(warmPids().length).toBe(1)
 })
 
-it('fifty conversations have a cap of four, and all are answered', async () => {
-  const { turn, staying } = setup({ limits: { maxProcesses: 4 } })
+it('fifty conversations share at most four, and all are answered', async () => {
+  const { turn, warmPids } = setup({ limits: { maxProcesses: 4 } })
   const sessions = Array.from({ length: 50 }, newSession)
   let most = 0
   const talk = async (sessionId: string): Promise<string[]> => {
     const heard: string[] = []
     for (const number of [1, 2]) {
       const { result } = await turn(answer(`${number} of ${sessionId}`, sessionId), { sessionId })
-      most = Math.max(most, staying().length)
+      most = Math.max(most, warmPids().length)
       heard.push(result.finalOutput ?? result.failure?.message ?? '')
     }
     return heard
@@ -264,23 +262,23 @@ it('fifty conversations have a cap of four, and all are answered', async () => {
   expect(most).toBeLessThanOrEqual(4)
 })
 
-it('too much memory ends those that were used longest ago', async () => {
+it('too much memory ends the least recently used ones', async () => {
   let megabytes = 100
   const memory = (pids: number[]) => pids.map(() => megabytes * 1024 * 1024)
-  const { who, staying } = setup({ limits: { maxMemoryMb: 350 }, memory, measureMs: 20 })
+  const { who, warmPids } = setup({ limits: { maxMemoryMb: 350 }, memory, measureMs: 20 })
   const sessions = [newSession(), newSession(), newSession(), newSession()]
   const pids: string[] = []
   for (const session of sessions) pids.push(await who(session))
   expect(new Set(pids).size).toBe(4)
-  // A fourth fits only until it takes memory itself.
-  await until(() => staying().length === 3, 'the end of the oldest')
-  expect(staying().map(String).toSorted()).toEqual(pids.slice(1).toSorted())
+  // A fourth fits only until it uses memory itself.
+  await until(() => warmPids().length === 3, 'the end of the oldest')
+  expect(warmPids().map(String).toSorted()).toEqual(pids.slice(1).toSorted())
   megabytes = 200
-  await until(() => staying().length === 1, 'the end of two more')
-  expect(staying().map(String)).toEqual([pids[3]])
+  await until(() => warmPids().length === 1, 'the end of two more')
+  expect(warmPids().map(String)).toEqual([pids[3]])
 })
 
-it('where those at work take all the memory, a turn has a process of its own', async () => {
+it('if busy ones take all the memory, a turn gets its own process', async () => {
   const memory = (pids: number[]) => pids.map(() => 1024 * 1024 * 1024)
   const { who, hold, begun, letGo } = setup({ limits: { maxMemoryMb: 1024 }, memory })
   const held = hold(newSession(), 'go')
@@ -290,78 +288,78 @@ it('where those at work take all the memory, a turn has a process of its own', a
   await held
 })
 
-it('one that nobody uses ends after a while', async () => {
-  const { who, staying, warnings } = setup({ limits: { idleMs: 20 } })
+it('an idle one ends after a while', async () => {
+  const { who, warmPids, log } = setup({ limits: { idleMs: 20 } })
   await who(newSession())
-  await until(() => staying().length === 0, 'its end')
-  expect(warnings).toEqual([])
+  await until(() => warmPids().length === 0, 'its end')
+  expect(log.warned).toEqual([])
 })
 
-it('those that were there before a change of the configuration end, the busy ones after their turn', async () => {
-  const { who, hold, begun, letGo, staying, pool } = setup()
+it('those started before a change of the configuration end, the busy ones after their turn', async () => {
+  const { who, hold, begun, letGo, warmPids, pool } = setup()
   const session = newSession()
   await who(newSession())
   const held = hold(session, 'go')
   await begun('go')
   pool.drain()
-  await until(() => staying().length === 1, 'the end of the idle one')
+  await until(() => warmPids().length === 1, 'the end of the idle one')
   letGo('go')
   expect((await held).result.finalOutput).toBe('held')
-  expect(staying()).toEqual([])
+  expect(warmPids()).toEqual([])
 })
 
-it('a process that was killed between two turns is not missed', async () => {
-  const { who, staying, warnings } = setup()
+it('a process that was killed between two turns is replaced unnoticed', async () => {
+  const { who, warmPids, log } = setup()
   const session = newSession()
   const before = await who(session)
   process.kill(Number(before), 'SIGKILL')
-  await until(() => staying().length === 0, 'its end')
+  await until(() => warmPids().length === 0, 'its end')
   const after = await who(session)
   expect([after === before, after === 'alone']).toEqual([false, false])
   process.kill(Number(after), 'SIGKILL')
-  await until(() => warnings.includes('live.died'), 'a word in the log')
+  await until(() => log.warned.includes('live.died'), 'a word in the log')
 })
 
-it('a process that has rested is asked whether it answers, and used again', async () => {
+it('a process that has been idle is checked, and used again', async () => {
   const { who } = setup({ freshMs: -1, answerMs: 60_000 })
   const session = newSession()
   expect(await who(session)).toBe(await who(session))
 })
 
-it('a process that does not answer any more is not used again, and nobody notices', async () => {
-  const { who, staying, warnings } = setup({ freshMs: 60_000, answerMs: 100, now: () => time })
+it('a process that no longer answers is replaced unnoticed', async () => {
+  const { who, warmPids, log } = setup({ freshMs: 60_000, answerMs: 100, now: () => time })
   const session = newSession()
   let time = 0
   const before = await who(session)
   process.kill(Number(before), 'SIGSTOP')
   time = 60_001
   const after = await who(session)
-  expect([after === before, staying().map(String), warnings]).toEqual([false, [after], ['live.silent']])
+  expect([after === before, warmPids().map(String), log.warned]).toEqual([false, [after], ['live.silent']])
 })
 
-it('one is started ahead, and is there for the next new session like the last', async () => {
-  const { turn, staying } = setup({ limits: { hasSpare: true } })
+it('a spare is started, for the next new session of the same kind', async () => {
+  const { turn, warmPids } = setup({ limits: { hasSpare: true } })
   const first = await turn(answer('$PPID'), { systemPrompt: 'one' })
-  await until(() => staying().length === 2, 'the one ahead')
-  const spare = staying().find((pid) => String(pid) !== first.result.finalOutput)
-  // Useless for another key, it makes room for one that is useful.
+  await until(() => warmPids().length === 2, 'the one ahead')
+  const spare = warmPids().find((pid) => String(pid) !== first.result.finalOutput)
+  // Of no use for another key, it makes room for one that is.
   const other = await turn(answer('$PPID'), { systemPrompt: 'two' })
   const known = [first.result.finalOutput, other.result.finalOutput, String(spare)]
-  const next = await until(() => staying().find((pid) => !known.includes(String(pid))), 'one of the other key')
-  expect(staying()).not.toContain(spare)
+  const next = await until(() => warmPids().find((pid) => !known.includes(String(pid))), 'one of the other key')
+  expect(warmPids()).not.toContain(spare)
   expect((await turn(answer('$PPID'), { systemPrompt: 'two' })).result.finalOutput).toBe(String(next))
 })
 
-it('the one that was started ahead makes place first, and for it nobody', async () => {
-  const { turn, staying } = setup({ limits: { hasSpare: true, maxProcesses: 2 } })
+it('the spare makes room first, and nothing makes room for it', async () => {
+  const { turn, warmPids } = setup({ limits: { hasSpare: true, maxProcesses: 2 } })
   const first = await turn(answer('$PPID'))
-  await until(() => staying().length === 2, 'the one ahead')
+  await until(() => warmPids().length === 2, 'the one ahead')
   const second = await turn(answer('$PPID'), { systemPrompt: 'another' })
-  expect(new Set(staying().map(String))).toEqual(new Set([first, second].map(({ result }) => result.finalOutput)))
+  expect(new Set(warmPids().map(String))).toEqual(new Set([first, second].map(({ result }) => result.finalOutput)))
 })
 
-it('of a process that is lost in mid-turn the person sees one answer, in the same session', async () => {
-  const { turn, staying, letGo } = setup()
+it('if a process is lost in mid-turn, the person sees one answer, in the same session', async () => {
+  const { turn, warmPids, letGo } = setup()
   const sessionId = newSession()
   // Another process continues what a lost one began, and is told so.
   const script = `
@@ -379,10 +377,10 @@ ${LOSE}`
   expect(kinds).toBe('started output tool_use tool_result notice output tool_use tool_result complete')
   expect(notices).toEqual([expect.stringContaining('goes on in another')])
   expect(output).toBe('Half\n\nHalf')
-  expect(staying()).toEqual([])
+  expect(warmPids()).toEqual([])
 })
 
-it('a session that the lost process had not yet written is begun anew', async () => {
+it('a session that the lost process had not yet stored is started afresh', async () => {
   const { turn, letGo } = setup()
   const sessionId = newSession()
   const lost = `{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID"]}`
@@ -396,30 +394,30 @@ ${begin(sessionId)}; ${LOSE}`
   expect([result.finalOutput, broken, kinds]).toEqual(['anew', [], 'started notice output complete'])
 })
 
-it('an agent that fails in every process has failed once', async () => {
+it('an agent that fails in every process fails once', async () => {
   const { turn } = setup()
   const { result, kinds, broken } = await turn('echo "It broke" >&2; exit 3')
   expect([result.failure?.message, kinds, broken]).toEqual(['It broke', 'notice error complete', []])
 })
 
-it('one that never listens is left for one turn, and the next do not try it again at once', async () => {
+it('one that never listens is given up for one turn, and the next turns do not retry it at once', async () => {
   const stage = createStage()
   const deaf = stage.write(
     'deaf.sh',
     `#!/bin/sh\ncase " $* " in *' --input-format '*) exec sleep 1000 ;; esac\nexec ${AGENT} "$@"\n`,
   )
   chmodSync(deaf, 0o755)
-  const { turn, who, warnings, details } = setup({ cliPath: deaf, readyMs: 100, now: () => 0 })
+  const { turn, who, log } = setup({ cliPath: deaf, readyMs: 100, now: () => 0 })
   const session = newSession()
   const { result, notices, kinds } = await turn(answer('done', session))
   expect([result.finalOutput, kinds]).toEqual(['done', 'started notice output complete'])
   expect(notices).toEqual([expect.stringContaining('did not begin to listen')])
   expect(await who(session)).toBe('alone')
-  const tries = details.filter((message) => message === 'live.started')
-  expect([tries.length, warnings]).toEqual([1, ['live.not-ready']])
+  const tries = log.logged.filter(([, message]) => message === 'live.started')
+  expect([tries.length, log.warned]).toEqual([1, ['live.not-ready']])
 })
 
-it('garbage on stdout is a notice, and the process stays', async () => {
+it('garbage on stdout is a notice, and the process stays warm', async () => {
   const { turn, who } = setup()
   const session = newSession()
   const before = await who(session)
@@ -428,16 +426,16 @@ it('garbage on stdout is a notice, and the process stays', async () => {
   expect(await who(session)).toBe(before)
 })
 
-it('two messages at once in one session are answered one after the other, in one process', async () => {
-  const { turn, staying } = setup()
+it('two simultaneous messages of one session are answered one after the other, in one process', async () => {
+  const { turn, warmPids } = setup()
   const sessionId = newSession()
   const script = `[ -e busy ] && exit 9; : > busy; sleep 0.05; rm busy; ${answer('$PPID', sessionId)}`
   const heard = await Promise.all([1, 2, 3].map(() => turn(script, { sessionId })))
   const pids = heard.map(({ result }) => result.finalOutput)
-  expect([new Set(pids).size, staying().map(String)]).toEqual([1, [pids[0]]])
+  expect([new Set(pids).size, warmPids().map(String)]).toEqual([1, [pids[0]]])
 })
 
-it('who waits for its session can be cancelled, and has asked nothing', async () => {
+it('a turn that waits for its session can be cancelled, and was never prompted', async () => {
   const { turn, hold, begun, letGo } = setup()
   const sessionId = newSession()
   const held = hold(sessionId, 'go')
@@ -452,7 +450,7 @@ it('who waits for its session can be cancelled, and has asked nothing', async ()
   expect((await held).result.finalOutput).toBe('held')
 })
 
-it('a turn that was cancelled leaves the process to the next', async () => {
+it('a cancelled turn leaves the process to the next', async () => {
   const { turn, who } = setup()
   const session = newSession()
   const before = await who(session)
@@ -463,7 +461,7 @@ it('a turn that was cancelled leaves the process to the next', async () => {
   expect([result.failure?.reason, await who(session)]).toEqual(['cancelled', before])
 })
 
-it('every process is on record under an id of its own, until it is gone', async () => {
+it('every process is on record under its own id, until it is gone', async () => {
   const record = new Map<string, number>()
   const owner: ProcessOwner = {
     id: randomUUID(),

@@ -43,7 +43,7 @@ describeApprovals('opencode', { open, tool: { toolName: 'bash', toolInput: { com
 
 const ALLOW: Approve = async () => ({ isAllowed: true })
 
-it('the answer goes to the server: yes for once, or no with the words for the agent', async () => {
+it('the answer goes to the server: yes for once, or no with a reason for the agent', async () => {
   const stage = await ServerStage.open()
   await stage.see({ prompt: PROMPTS.allowed, approve: ALLOW })
   await stage.see({ prompt: PROMPTS.denied, approve: async () => ({ isAllowed: false, message: 'No.' }) })
@@ -51,7 +51,7 @@ it('the answer goes to the server: yes for once, or no with the words for the ag
   expect(replies).toEqual([{ reply: 'once' }, { reply: 'reject', message: 'No.' }])
 })
 
-it('a session asks for all but reading and has no sub-agents, which would not ask; without asking it is as before', async () => {
+it('a session asks for everything except reading and has no sub-agents, which would not ask; without approvals it is as before', async () => {
   const stage = await ServerStage.open()
   const { result } = await stage.see({ prompt: PROMPTS.after, approve: ALLOW })
   const { sessionId = '' } = result
@@ -68,7 +68,7 @@ it('a session asks for all but reading and has no sub-agents, which would not as
   expect(ofSession()).toEqual([rule('question', 'deny')])
 })
 
-it('a list of tools stays the most that is allowed', async () => {
+it('a list of tools remains the upper limit', async () => {
   const stage = await ServerStage.open()
   const allowedTools = ['read', 'bash(git log*)', 'task']
   const { result } = await stage.see({ prompt: PROMPTS.after, approve: ALLOW, allowedTools })
@@ -79,7 +79,7 @@ it('a list of tools stays the most that is allowed', async () => {
   ])
 })
 
-it('a command is asked about once, though it reaches out of the directory', async () => {
+it('a command is asked about once, even if it reaches outside the directory', async () => {
   const stage = await ServerStage.open()
   const metadata = { command: 'cat /etc/hosts' }
   const outside: Action = { do: 'ask', permission: 'external_directory', patterns: ['/etc/*'], metadata }
@@ -103,7 +103,7 @@ it('a server of an older version is refused', async () => {
   ])
 })
 
-it('a command is asked about with its whole input, which is told after the question', async () => {
+it('a command is asked about with its whole input, which arrives after the question', async () => {
   const stage = await ServerStage.open()
   const question = { id: 'per_1', permission: 'bash', patterns: ['touch a'], metadata: {}, tool: { callID: 'call_1' } }
   const asking: Action = { do: 'raw', type: 'permission.asked', properties: question }

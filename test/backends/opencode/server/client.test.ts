@@ -1,10 +1,8 @@
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { OpenCodeClient } from '../../../../src/backends/opencode/server/client.js'
 import { ExternalServer } from '../../../../src/backends/opencode/server/servers.js'
 import { FakeOpenCode, promptOf } from './fake-opencode.js'
+import { serveHttp } from '../../../kit/loopback.js'
 
 it('creates a session, sends a message and reads both', async () => {
   const server = await FakeOpenCode.start('/')
@@ -33,8 +31,8 @@ it.each([
   ['a page that is not there', 404, 'text/html', '<html>', 'strange', /is no OpenCode server/],
   ['a redirection', 302, 'text/plain', '', 'status', /with 302/],
   ['more than is held', 200, 'application/json', `"${'x'.repeat(2_000)}"`, 'too_large', /more than is held/],
-] as const)('tells what is wrong with %s', async (_what, status, type, body, kind, message) => {
-  const url = await serve((_request, response) => {
+] as const)('reports what is wrong with %s', async (_what, status, type, body, kind, message) => {
+  const url = await serveHttp((_request, response) => {
     response.writeHead(status, { 'content-type': type, location: 'http://127.0.0.1:9/' }).end(body)
   })
   const client = new OpenCodeClient({ url, username: 'opencode', password: 'open sesame' }, { maxBytes: 1_000 })
@@ -44,7 +42,7 @@ it.each([
 it.each(['{"status":"ok"}', 'null', '[]', '"healthy"', '{"healthy":false,"version":"1"}'])(
   'takes nothing for a healthy server that does not say so: %s',
   async (body) => {
-    const url = await serve((_request, response) =>
+    const url = await serveHttp((_request, response) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end(body),
     )
     const probe = await new ExternalServer({ url, username: 'opencode' }).probe()
@@ -52,15 +50,15 @@ it.each(['{"status":"ok"}', 'null', '[]', '"healthy"', '{"healthy":false,"versio
   },
 )
 
-it('tells that a connection broke', async () => {
-  const url = await serve((request) => request.socket.destroy())
+it('reports a broken connection', async () => {
+  const url = await serveHttp((request) => request.socket.destroy())
   const client = new OpenCodeClient({ url, username: 'opencode' })
   await expect(client.health()).rejects.toMatchObject({ kind: 'unreachable' })
 })
 
 it('tries another connection when one breaks, but sends no prompt twice', async () => {
   const paths: string[] = []
-  const url = await serve((request, response) => {
+  const url = await serveHttp((request, response) => {
     paths.push(request.url ?? '')
     if (paths.length !== 2) request.socket.destroy()
     else response.writeHead(200, { 'content-type': 'application/json' }).end('true')
@@ -72,20 +70,10 @@ it('tries another connection when one breaks, but sends no prompt twice', async 
 })
 
 it('takes only events for events', async () => {
-  const url = await serve((_request, response) =>
+  const url = await serveHttp((_request, response) =>
     response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
   )
   const client = new OpenCodeClient({ url, username: 'opencode' })
   const events = client.subscribeEvents(new AbortController().signal)
   await expect(events).rejects.toMatchObject({ kind: 'strange' })
 })
-
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}

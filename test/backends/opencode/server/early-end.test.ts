@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { until } from '../../../waiting.js'
+import { until } from '../../../kit/waiting.js'
 import { type Action, type Message, promptOf } from './fake-opencode.js'
 import { ServerStage } from './stage.js'
 
@@ -107,7 +107,7 @@ it('waits for the events when a tool has run', async () => {
   expect([wasOver, (await turn).output]).toEqual([false, 'Hello'])
 })
 
-it('tells what the events have not told yet', async () => {
+it('reports what the events have not reported yet', async () => {
   const { stage, becomeIdle } = await open()
   stage.server.answerOf = ({ info, parts }) => {
     const messageID = info.id
@@ -121,7 +121,7 @@ it('tells what the events have not told yet', async () => {
   expect([output, result]).toMatchObject(['Hello', { finalOutput: 'Hello', usage: { outputTokens: 7 } }])
 })
 
-it('says why there is no answer when the server breaks in the middle', async () => {
+it('says why there is no answer if the server breaks midway', async () => {
   const stage = await ServerStage.open()
   stage.server.answerOf = () => new Error('Unexpected server error.')
   const { result } = await stage.see({ prompt: promptOf(START) })
@@ -131,7 +131,7 @@ it('says why there is no answer when the server breaks in the middle', async () 
   })
 })
 
-it('says that a session is lost which the server cannot read any more', async () => {
+it('reports a session as lost that the server can no longer read', async () => {
   const stage = await ServerStage.open()
   stage.server.isBrokenFor = (path) => path.endsWith('/message')
   const { result } = await stage.see({ prompt: hello, sessionId: 'ses_known' })
@@ -141,7 +141,7 @@ it('says that a session is lost which the server cannot read any more', async ()
   ])
 })
 
-it('keeps a session that the server can read, also when a prompt breaks it', async () => {
+it('keeps a session that the server can read, even if a prompt breaks it', async () => {
   const stage = await ServerStage.open()
   stage.server.isBrokenFor = (path, method) => path.endsWith('/message') && method === 'POST'
   const { result } = await stage.see({ prompt: hello, sessionId: 'ses_known' })

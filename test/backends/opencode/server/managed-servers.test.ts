@@ -13,8 +13,8 @@ import {
 import type { ServerLease, ServerNeeds } from '../../../../src/backends/opencode/server/servers.js'
 import { createScrubber } from '../../../../src/credentials/scrubber.js'
 import type { ProcessOwner, StartedProcess } from '../../../../src/processes/process-owner.js'
-import { endLivingProcesses, livingProcesses } from '../../../processes/living-processes.js'
-import { until } from '../../../waiting.js'
+import { endLivingProcesses, livingProcesses } from '../../../kit/living-processes.js'
+import { until } from '../../../kit/waiting.js'
 import { createStage } from '../../fake-cli.js'
 
 const EXECUTABLE = fileURLToPath(new URL('../../../fixtures/bin/serving-opencode.mjs', import.meta.url))
@@ -44,7 +44,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect((await fetch(`${endpoint.url}/global/health`)).status).toBe(401)
   })
 
-  it('is shared by runs with the same needs, also when they come at once, and has another password each time', async ({
+  it('is shared by runs with the same needs, even simultaneous ones, and has another password each time', async ({
     expect,
     onTestFinished,
   }) => {
@@ -61,7 +61,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect(new Set(distinct).size).toBe(4)
   })
 
-  it('has what its runs need, and the switches against an untrusted project only where that is needed', async ({
+  it('has what its runs need, and the switches against an untrusted project only if needed', async ({
     expect,
     onTestFinished,
   }) => {
@@ -91,7 +91,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect(plain?.environment['GIT_CONFIG_KEY_1']).toBeUndefined()
   })
 
-  it('takes another port when the first one was taken meanwhile', async ({ expect, onTestFinished }) => {
+  it('takes another port if the first one was taken in the meantime', async ({ expect, onTestFinished }) => {
     const { servers, starts, tell, healthOf } = setup(onTestFinished)
     tell('mode', 'waits')
     const acquired = servers.acquire(needs(), NEVER)
@@ -106,7 +106,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect([await healthOf(endpoint), starts().length]).toMatchObject([{ healthy: true }, 2])
   })
 
-  it('that ends at its start is told with its last words, without the password, and once', async ({
+  it('that exits at its start is reported with its last output, without the password, and once', async ({
     expect,
     onTestFinished,
   }) => {
@@ -125,13 +125,13 @@ describe.concurrent('a managed OpenCode server', () => {
     expect(alive()).toEqual([])
   })
 
-  it('that is not installed is told with what to do', async ({ expect, onTestFinished }) => {
+  it('that is not installed is reported with what to do', async ({ expect, onTestFinished }) => {
     const { servers } = setup(onTestFinished, { cliPath: '/no/such/opencode' })
     await expect(servers.acquire(needs(), NEVER)).rejects.toThrow('OpenCode CLI "/no/such/opencode" was not found.')
     expect(await servers.probe()).toMatchObject({ isFound: false })
   })
 
-  it('that died is started anew for the next run', async ({ expect, onTestFinished }) => {
+  it('that died is restarted for the next run', async ({ expect, onTestFinished }) => {
     const { servers, starts, call, log } = setup(onTestFinished)
     const dead = await servers.acquire(needs(), NEVER)
     await call(dead, '/crash').catch(() => {})
@@ -141,7 +141,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect([await call(next, '/global/health'), starts().length]).toMatchObject([{ healthy: true }, 2])
   })
 
-  it('that died is not given to anybody while its tools are ended', async ({ expect, onTestFinished }) => {
+  it('that died is not used while its tools are being ended', async ({ expect, onTestFinished }) => {
     const { servers, starts, call } = setup(onTestFinished)
     const dead = await servers.acquire(needs(), NEVER)
     await call(dead, '/stubborn-tool')
@@ -177,7 +177,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect(alive()).toEqual([])
   })
 
-  it('is rid of what tools have left as soon as nobody uses it, and keeps its MCP servers', async ({
+  it('loses what tools left behind as soon as it is idle, and keeps its MCP servers', async ({
     expect,
     onTestFinished,
   }) => {
@@ -193,10 +193,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect(await call(next, '/global/health')).toMatchObject({ healthy: true })
   })
 
-  it('makes place for another when it is idle, the one that was used longest ago first', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('makes room for another when idle, the least recently used first', async ({ expect, onTestFinished }) => {
     const { servers, alive } = setup(onTestFinished, { limits: { maxServers: 2 } })
     const [first, second] = [await acquire(servers, 'first'), await acquire(servers, 'second')]
     await first.release('untidy')
@@ -211,7 +208,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect(third.endpoint.url).not.toBe(first.endpoint.url)
   })
 
-  it('is waited for where all are busy, until one is released or the run is cancelled', async ({
+  it('is waited for if all are busy, until one is released or the run is cancelled', async ({
     expect,
     onTestFinished,
   }) => {
@@ -227,20 +224,20 @@ describe.concurrent('a managed OpenCode server', () => {
     expect((await waiting).endpoint.url).not.toBe(busy.endpoint.url)
   })
 
-  it('goes on starting for others when one who waits for it leaves', async ({ expect, onTestFinished }) => {
+  it('keeps starting for others when a waiting run leaves', async ({ expect, onTestFinished }) => {
     const { servers, starts, tell } = setup(onTestFinished)
     tell('mode', 'waits')
     const cancel = new AbortController()
     const leaving = servers.acquire(needs(), cancel.signal)
-    const staying = servers.acquire(needs(), NEVER)
+    const other = servers.acquire(needs(), NEVER)
     await until(() => starts().length > 0, 'the start')
     cancel.abort(new Error('Cancelled'))
     await expect(leaving).rejects.toThrow('Cancelled')
     tell('go', '')
-    expect([(await staying).endpoint.username, starts().length]).toEqual(['opencode', 1])
+    expect([(await other).endpoint.username, starts().length]).toEqual(['opencode', 1])
   })
 
-  it('is ended when it does not answer any more, and the next run gets another', async ({ expect, onTestFinished }) => {
+  it('is ended if it no longer answers, and the next run gets another', async ({ expect, onTestFinished }) => {
     const { servers, starts, healthOf, alive, log } = setup(onTestFinished)
     const [one, other] = [await acquire(servers, 'first'), await acquire(servers, 'first')]
     // The run is mistaken: the server still answers.
@@ -255,7 +252,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect(log).toContain('opencode-server.hung')
   })
 
-  it('leaves nothing when it is stopped: no tool, no file, nothing on record', async ({ expect, onTestFinished }) => {
+  it('leaves nothing behind when stopped: no tool, no file, nothing on record', async ({ expect, onTestFinished }) => {
     const { servers, alive, call, record, runDirectories, tell, starts } = setup(onTestFinished)
     await call(await acquire(servers, 'first'), '/tool')
     expect([alive().length, record.size, runDirectories().length]).toEqual([2, 1, 1])

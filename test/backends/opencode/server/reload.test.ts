@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../../../src/config.js'
 import { ConfiguredAgents } from '../../../../src/runtime/configured-agents.js'
-import { until } from '../../../waiting.js'
+import { until } from '../../../kit/waiting.js'
 import { promptOf } from './fake-opencode.js'
 import { ServerStage } from './stage.js'
 

@@ -42,12 +42,12 @@ describe('events captured from a server', () => {
     })
   })
 
-  it('tell nothing to a turn that they are not of', () => {
+  it('do not reach a turn they do not belong to', () => {
     const { told, translation } = translate(events, 'prt_another')
     expect([told, translation.verdict, translation.hasBegun]).toEqual([[], undefined, false])
   })
 
-  it('tell nothing twice', () => {
+  it('report nothing twice', () => {
     const once = translate(events, promptPart.id)
     const twice = translate([...events, ...events], promptPart.id)
     expect([twice.told, twice.translation.usage]).toEqual([once.told, once.translation.usage])
@@ -111,7 +111,7 @@ describe('a text', () => {
   const begin = [message('u', 'user', 5), part({ id: 'prt_prompt', messageID: 'u', text: 'Hello' })]
   const output = (told: AgentEventBody[]) => told.map((one) => (one.type === 'output' ? one.content : '')).join('')
 
-  it('is told as it is written, and its end as the agent wants it', () => {
+  it('is shown as it is written, and its end as the agent wants it', () => {
     const { told, translation } = translate([
       ...begin,
       message('a', 'assistant', 6),
@@ -125,7 +125,7 @@ describe('a text', () => {
     expect([output(told), translation.verdict]).toEqual(['Hi there \n', { isError: false, text: 'Hi there' }])
   })
 
-  it('of an older turn, or for the model alone, is not told', () => {
+  it('of an older turn, or only for the model, is not shown', () => {
     const { told } = translate([
       ...begin,
       message('old', 'assistant', 4),

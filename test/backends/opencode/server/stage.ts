@@ -1,8 +1,5 @@
 // A backend on a fake server, with its own directory; removed after the test.
 
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { BackendDependencies } from '../../../../src/backends/engine/cli-backend.js'
 import { ExternalServer, type OpenCodeEndpoint } from '../../../../src/backends/opencode/server/servers.js'
@@ -12,8 +9,8 @@ import {
 } from '../../../../src/backends/opencode/server/opencode-server-backend.js'
 import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../../../../src/backends/types.js'
 import { FakeOpenCode, type Received } from './fake-opencode.js'
-
-const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
+import { temporaryDirectory } from '../../../kit/temporary-directory.js'
+import { SILENT_LOG } from '../../../kit/log.js'
 
 export interface Seen {
   events: AgentEvent[]
@@ -37,17 +34,16 @@ export class ServerStage {
     readonly server: FakeOpenCode,
   ) {}
 
-  static async open(onFinished: (close: () => Promise<void>) => void = onTestFinished): Promise<ServerStage> {
-    const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-opencode-')))
+  static async open(): Promise<ServerStage> {
+    const directory = temporaryDirectory()
     const stage = new ServerStage(directory, await FakeOpenCode.start(directory, { PATH: process.env['PATH'] }))
-    onFinished(() => stage.close())
+    onTestFinished(() => stage.close())
     return stage
   }
 
   async close(): Promise<void> {
-    for (const backend of this.#backends) await backend.stop()
+    for (const backend of this.#backends.splice(0)) await backend.stop()
     await this.server.close()
-    rmSync(this.workingDir, { recursive: true })
   }
 
   backend(
@@ -59,7 +55,7 @@ export class ServerStage {
     const servers = new ExternalServer({ ...this.server.endpoint, ...endpoint })
     const backend = new OpenCodeServerBackend(
       config,
-      { log: QUIET, environment: {}, ...dependencies },
+      { log: SILENT_LOG, environment: {}, ...dependencies },
       servers,
       oneShot,
     )

@@ -1,0 +1,9 @@
+import { copyFileSync, existsSync } from 'node:fs'
+import { inject } from 'vitest'
+import type { StoreLocation } from '../../src/store/store.js'
+
+/** Puts an SQLite file with empty tables in place: creating them takes longer than most tests. Tests about migrations do
+ *  without it. */
+export function putDatabase({ file, databaseUrl }: StoreLocation): void {
+  if (databaseUrl === undefined && !existsSync(file)) copyFileSync(inject('emptyDatabase'), file)
+}

@@ -1,0 +1,204 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { inject, type TestContext } from 'vitest'
+import { AgentScript, type Step } from '../contract/agent-script.js'
+import { livingProcesses } from './living-processes.js'
+import { processDirectory } from './temporary-directory.js'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+export const DEMO_AGENT = join(ROOT, 'demo/agent.mjs')
+
+/** Gives a command its own terminal. */
+export const SCRIPT = '/usr/bin/script'
+
+const MAIN = join(inject('buildDirectory'), 'src/main.js')
+
+interface Ended {
+  exitCode: number | null
+  stdout: string
+  stderr: string
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>
+
+/** A running command, whose output can be waited for. */
+export class RunningCommand {
+  stdout = ''
+  stderr = ''
+  readonly exited: Promise<number | NodeJS.Signals | null>
+  #onOutput = (): void => {}
+
+  constructor(private readonly child: Child) {
+    this.exited = new Promise((resolve) => {
+      child.once('close', (code, signal) => resolve(code ?? signal))
+    })
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      this.stdout += chunk
+      this.#onOutput()
+    })
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      this.stderr += chunk
+      this.#onOutput()
+    })
+    // It may have exited before it read its input.
+    child.stdin.on('error', () => {})
+  }
+
+  /** Settles when it has printed this on stdout or stderr. */
+  async printed(expected: string | RegExp): Promise<void> {
+    const isThere = (): boolean =>
+      [this.stdout, this.stderr].some((text) =>
+        typeof expected === 'string' ? text.includes(expected) : expected.test(text),
+      )
+    if (isThere()) return
+    await new Promise<void>((resolve, reject) => {
+      const tell = (): string => `${String(expected)} was not printed, but: ${this.stdout}\n---\n${this.stderr}`
+      const late = setTimeout(() => reject(new Error(tell())), 60_000)
+      this.child.once('close', () => {
+        clearTimeout(late)
+        reject(new Error(tell()))
+      })
+      this.#onOutput = () => {
+        if (!isThere()) return
+        clearTimeout(late)
+        resolve()
+      }
+    })
+  }
+
+  type(line: string): void {
+    this.press(`${line}\n`)
+  }
+
+  press(keys: string): void {
+    this.child.stdin.write(keys)
+  }
+
+  endInput(): void {
+    this.child.stdin.end()
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal)
+  }
+}
+
+/** A person's machine: a home, a project, programs and a temporary directory. */
+export class Terminal {
+  readonly directory: string
+  readonly project: string
+  readonly home: string
+  readonly #programs: string
+  readonly #temporary: string
+
+  constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
+    this.directory = processDirectory(onTestFinished)
+    this.project = this.#makeDirectory('project')
+    this.home = this.#makeDirectory('home')
+    this.#programs = this.#makeDirectory('bin')
+    this.#temporary = this.#makeDirectory('tmp')
+    // What agents are written in, and what they run.
+    this.install('node', process.execPath)
+    for (const name of ['sh', 'ls', 'cat', 'sleep', 'setsid']) this.install(name, join('/usr/bin', name))
+  }
+
+  /** Runs `aetheel …` to its end. */
+  async run(args: string[], options: { env?: NodeJS.ProcessEnv; stdin?: string } = {}): Promise<Ended> {
+    const child = this.start(args, options.env)
+    child.stdin.end(options.stdin ?? '')
+    return this.ended(child)
+  }
+
+  /** Runs `aetheel …` beside the test. */
+  open(args: string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
+    return new RunningCommand(this.start(args, env))
+  }
+
+  /** Starts a gateway, and settles when it is running. */
+  async startGateway(env: NodeJS.ProcessEnv): Promise<RunningCommand> {
+    const gateway = this.open(['start'], env)
+    await gateway.printed('Aetheel is running.')
+    return gateway
+  }
+
+  start(args: string[], env: NodeJS.ProcessEnv = {}): Child {
+    return this.#spawn(process.execPath, [MAIN, ...args], env)
+  }
+
+  /** As `open`, at a terminal. */
+  openAtTerminal(args: string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
+    const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ')
+    return new RunningCommand(this.#spawn(SCRIPT, ['-qec', command, '/dev/null'], { ...env, SHELL: '/bin/sh' }))
+  }
+
+  #spawn(executable: string, args: string[], env: NodeJS.ProcessEnv): Child {
+    return spawn(executable, args, {
+      cwd: this.project,
+      env: {
+        PATH: this.#programs,
+        HOME: this.home,
+        TMPDIR: this.#temporary,
+        IS_SANDBOX: '1',
+        // Many gateways at once: each would want the same port.
+        HTTP_PORT: '0',
+        AGENT_MODE: 'oneshot',
+        ...env,
+      },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+  }
+
+  async ended(child: Child): Promise<Ended> {
+    const exited = new Promise<number | null>((resolve) => {
+      child.once('exit', resolve)
+    })
+    const [exitCode, stdout, stderr] = await Promise.all([exited, text(child.stdout), text(child.stderr)])
+    return { exitCode, stdout, stderr }
+  }
+
+  /** The prompt that makes the fake agent, called as Claude Code, do this. */
+  prompt(...steps: Step[]): string {
+    return new AgentScript('claude', this.directory).prompt(steps)
+  }
+
+  install(name: string, executable: string): string {
+    const path = join(this.#programs, name)
+    symlinkSync(executable, path)
+    return path
+  }
+
+  read(name: string): string {
+    return readFileSync(join(this.project, name), 'utf8')
+  }
+
+  /** The argument after this flag, as the mirror agent noted it. */
+  givenTo(flag: string): string | undefined {
+    const args = this.read('call-arguments').split('\0')
+    return args.includes(flag) ? args[args.indexOf(flag) + 1] : undefined
+  }
+
+  write(name: string, content: string): string {
+    const path = join(this.project, name)
+    writeFileSync(path, content)
+    return path
+  }
+
+  processes(): string[] {
+    return livingProcesses(this.directory).map(({ command }) => command)
+  }
+
+  /** Files in the temporary directory and processes that should be gone. */
+  leftovers(): string[] {
+    return [...readdirSync(this.#temporary), ...this.processes()]
+  }
+
+  #makeDirectory(name: string): string {
+    const path = join(this.directory, name)
+    mkdirSync(path)
+    return path
+  }
+}

@@ -1,0 +1,3 @@
+import { failAtFirst } from './fail-at-first.js'
+
+failAtFirst('four')
