@@ -38,9 +38,12 @@ export class AttemptStream {
   #isNewPart = false
   /** Notices from before the first other event, which may turn out to be `started`. */
   #held: AgentEvent[] = []
+  /** Of the latest event: timestamps never decrease. */
+  #timestamp = 0
 
   /** `isLost` judges an end, which is passed on only if no other attempt follows. */
   pass(event: AgentEvent, isLost: (end: AgentEvent) => boolean): AgentEvent[] {
+    this.#timestamp = event.timestamp
     this.isLost ||= (event.type === 'error' || event.type === 'complete') && isLost(event)
     if (this.isLost) return []
     if (event.type === 'notice' && !this.#hasBegun) {
@@ -49,16 +52,20 @@ export class AttemptStream {
     }
     const isFirst = !this.#hasBegun
     this.#hasBegun = true
-    const held = this.#held.splice(0)
+    const held = this.#release()
     if (event.type === 'started') return isFirst ? [event, ...held] : held
     return [...held, event.type === 'output' ? this.#separate(event) : event]
   }
 
-  nextAttempt(notice: string | undefined, timestamp: number): AgentEvent[] {
+  nextAttempt(notice: string | undefined): AgentEvent[] {
     this.isLost = false
     this.#isNewPart = true
-    if (notice !== undefined) this.#held.push({ type: 'notice', content: notice, timestamp })
-    return this.#hasBegun ? this.#held.splice(0) : []
+    if (notice !== undefined) this.#held.push({ type: 'notice', content: notice, timestamp: this.#timestamp })
+    return this.#hasBegun ? this.#release() : []
+  }
+
+  #release(): AgentEvent[] {
+    return this.#held.splice(0).map((notice) => ({ ...notice, timestamp: this.#timestamp }))
   }
 
   #separate(event: Extract<AgentEvent, { type: 'output' }>): AgentEvent {

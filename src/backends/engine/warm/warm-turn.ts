@@ -70,7 +70,7 @@ export async function* takeWarmTurn(
       attempt = stream.isLost ? next?.() : undefined
       if (!attempt) return
       await warm.leavePool(signal).catch(() => {})
-      yield* stream.nextAttempt(attempt.notice, now())
+      yield* stream.nextAttempt(attempt.notice)
     }
   } finally {
     warm.leaveSession()
