@@ -9,6 +9,7 @@ import {
 } from '../backends/engine/starting-over.js'
 import type {
   AgentEvent,
+  AgentFailure,
   AgentRequest,
   AgentResult,
   BackendAdapter,
@@ -187,7 +188,7 @@ export class AgentRuntime {
       asked = compose?.(session?.sessionId) ?? { prompt }
       asked = { ...asked, prompt: joinedPrompt(asked.prompt, steered) }
     } catch (error) {
-      return { result: this.#refuse(messageOf(error), listener) }
+      return failTurn({ reason: 'refused', message: messageOf(error) }, listener, this.now())
     }
     const request: AgentRequest = {
       ...passedOn,
@@ -231,16 +232,20 @@ export class AgentRuntime {
       },
     }
   }
+}
 
-  /** Ends a turn that could not be composed, with the usual events. */
-  #refuse(message: string, listener: TurnListener): AgentResult {
-    const failure = failureOf({ reason: 'refused', message })
-    const result = { isError: true, durationMs: 0, failure }
-    const timestamp = this.now()
-    listener.onEvent({ type: 'error', content: message, reason: failure.reason, timestamp })
-    listener.onEvent({ type: 'complete', result, timestamp })
-    return result
-  }
+/** Ends a turn that no agent has ended, with the usual events. */
+export function failTurn(
+  failure: Omit<AgentFailure, 'report'>,
+  { onEvent }: Pick<TurnListener, 'onEvent'>,
+  timestamp: number,
+  durationMs = 0,
+): TurnOutcome {
+  const { reason, message } = failure
+  const result = { isError: true, durationMs, failure: failureOf(failure) }
+  onEvent({ type: 'error', content: message, reason, timestamp })
+  onEvent({ type: 'complete', result, timestamp })
+  return { result, notes: [] }
 }
 
 export function toEventResult(result: BackendEventResult, targetChannelId: string): EventResult {

@@ -12,7 +12,7 @@ import { wait, within } from '../core/async.js'
 import { oneLine } from '../core/one-line.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
-import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
+import { failTurn, type TurnListener, type TurnOutcome } from '../runtime/agent-runtime.js'
 import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
 import type { RecordedEvent } from '../store/events.js'
@@ -422,15 +422,9 @@ export class Worker {
       if (signal.aborted) throw new Error('It was stopped before it began.')
       return await plan.run({ runId }, signal, { ...listener, onEvent })
     } catch (error) {
-      const message = messageOf(error)
-      const reason = signal.aborted ? ('cancelled' as const) : ('spawn' as const)
-      const failure = { reason, message, report: message }
-      const result = { isError: true, durationMs: now() - startedAt, failure }
-      if (!hasEnded) {
-        onEvent({ type: 'error', content: message, reason: failure.reason, timestamp: now() })
-        onEvent({ type: 'complete', result, timestamp: now() })
-      }
-      return { result, notes: [] }
+      const failure = { reason: signal.aborted ? 'cancelled' : 'spawn', message: messageOf(error) } as const
+      const rest = { onEvent: hasEnded ? () => {} : onEvent }
+      return failTurn(failure, rest, now(), now() - startedAt)
     }
   }
 
