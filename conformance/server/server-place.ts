@@ -1,5 +1,9 @@
 /** OpenCode as a server: started and supervised by us, or started by an operator. */
-import { ExternalServer, type OpenCodeEndpoint, type OpenCodeServers } from '../../src/backends/opencode/server/servers.js'
+import {
+  ExternalServer,
+  type OpenCodeEndpoint,
+  type OpenCodeServers,
+} from '../../src/backends/opencode/server/servers.js'
 import { ManagedServers } from '../../src/backends/opencode/server/managed-servers.js'
 import { OpenCodeServerBackend } from '../../src/backends/opencode/server/opencode-server-backend.js'
 import { OpenCodeBackend } from '../../src/backends/opencode/backend.js'
