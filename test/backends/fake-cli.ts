@@ -15,6 +15,8 @@ import type {
 } from '../../src/backends/types.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 import { SILENT_LOG } from '../kit/log.js'
+import { adapterConfig } from '../kit/adapter-config.js'
+import { seeRun } from '../kit/seen-run.js'
 
 /** The time in these tests: Sunday 2026-11-15, 12:00 local time. */
 export const NOW = new Date(2026, 10, 15, 12).getTime()
@@ -86,24 +88,13 @@ const RECORDER = fileURLToPath(new URL('./record.mjs', import.meta.url))
 /** A backend with a stopped clock. */
 export function createFakeBackend(name: BackendName, cliPath: string, stage: Stage, options: Options = {}): CliBackend {
   const { passVariables = [], ...dependencies } = options.dependencies ?? {}
-  return createBackend(
-    name,
-    {
-      cliPath,
-      workingDir: stage.workingDir,
-      queryTimeoutMs: 30_000,
-      allowedTools: [],
-      maxTurns: 25,
-      ...options.config,
-    },
-    {
-      log: SILENT_LOG,
-      now: () => NOW,
-      ...dependencies,
-      environment: { PATH: process.env['PATH'], HOME: stage.home, ...options.environment },
-      passVariables: ['FAKE_*', ...passVariables],
-    },
-  )
+  return createBackend(name, adapterConfig({ cliPath, workingDir: stage.workingDir, ...options.config }), {
+    log: SILENT_LOG,
+    now: () => NOW,
+    ...dependencies,
+    environment: { PATH: process.env['PATH'], HOME: stage.home, ...options.environment },
+    passVariables: ['FAKE_*', ...passVariables],
+  })
 }
 
 export interface Printed {
@@ -197,9 +188,6 @@ export async function runTurn(
   request: Partial<AgentRequest> = {},
   signal = new AbortController().signal,
 ): Promise<{ events: AgentEvent[]; result: AgentResult }> {
-  const events: AgentEvent[] = []
-  for await (const event of backend.run({ prompt: 'hi', ...request }, signal)) events.push(event)
-  const last = events.at(-1)
-  if (last?.type !== 'complete') throw new Error(`A run ended with ${last?.type}`)
-  return { events, result: last.result }
+  const { events, result } = await seeRun(backend.run({ prompt: 'hi', ...request }, signal))
+  return { events, result }
 }

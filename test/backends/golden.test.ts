@@ -19,6 +19,7 @@ import { codexCaptures } from './golden/codex.js'
 import { geminiCaptures } from './golden/gemini.js'
 import { openCodeCaptures } from './golden/opencode.js'
 import { piCaptures } from './golden/pi.js'
+import { adapterConfig } from '../kit/adapter-config.js'
 
 const EXPECTED: Record<BackendName, ExpectedCaptures> = {
   claude: claudeCaptures,
@@ -44,13 +45,7 @@ describe.each(BACKEND_NAMES)('the captures of %s', (name) => {
   })
 
   it.each(Object.entries(captures))('%s is parsed', (capture, expected) => {
-    const backend = createBackend(name, {
-      cliPath: name,
-      workingDir: '/',
-      queryTimeoutMs: 1,
-      allowedTools: [],
-      maxTurns: 0,
-    })
+    const backend = createBackend(name, adapterConfig({ maxTurns: 0 }))
     const { answer, failure, session, parsed = answer ?? failure?.message, parsedSession = session } = expected
     expect(backend.parseOutput(String(readCapture(name, capture).stdout))).toEqual({
       isError: answer === undefined,

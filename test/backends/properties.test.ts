@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { createBackend, resolveBackendName } from '../../src/backends/registry.js'
 import { BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from '../../src/backends/types.js'
 import { createFakeBackend, createStage, PRINTER } from './fake-cli.js'
+import { adapterConfig } from '../kit/adapter-config.js'
 
 const RUNS = { numRuns: 200 }
 /** Each run of Property 8 starts processes. */
@@ -267,7 +268,7 @@ describe('the answer and the session', () => {
         const output = print(said)
         const ended = hasLastNewline ? `${output.trimEnd()}\n` : output.trimEnd()
         const stdout = isWindows ? ended.replaceAll('\n', '\r\n') : ended
-        const backend = createBackend(name, PLAIN_CONFIG)
+        const backend = createBackend(name, adapterConfig())
         expect(backend.parseOutput(stdout)).toEqual({ isError: false, responseText: said.answer, sessionId: said.id })
       }),
       RUNS,
@@ -335,14 +336,6 @@ it('a non-zero exit code gives an error with the first 500 characters of stderr'
     { ...PROCESS_RUNS, examples: [[[...BACKEND_NAMES], 1, '']] },
   )
 })
-
-const PLAIN_CONFIG: BackendAdapterConfig = {
-  cliPath: 'cli',
-  workingDir: '/',
-  queryTimeoutMs: 1_000,
-  allowedTools: [],
-  maxTurns: 25,
-}
 
 type Value = string | true
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { BackendRegistry, createBackend, resolveBackendName } from '../../src/backends/registry.js'
 import { GatewayError } from '../../src/errors.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendName } from '../../src/backends/types.js'
+import { adapterConfig } from '../kit/adapter-config.js'
 
 describe('BackendRegistry', () => {
   it('is empty at first', () => {
@@ -129,7 +130,7 @@ describe('resolveBackendName', () => {
 })
 
 describe('createBackend', () => {
-  const config = { cliPath: '/nowhere', workingDir: '/', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 25 }
+  const config = adapterConfig({ cliPath: '/nowhere' })
 
   it('makes the one of that name', () => {
     const made = BACKEND_NAMES.map((name) => createBackend(name, config))

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { AgentEvent, AgentResult, ApprovalRequest, Approve } from '../../src/backends/types.js'
 import { until } from '../kit/waiting.js'
 import { brokenInvariants } from './invariants.js'
+import { seenIn } from '../kit/seen-run.js'
 
 /** One turn. */
 export interface AskingTurn {
@@ -80,9 +81,7 @@ export function describeApprovals(name: string, { open, tool }: AskingSetup): vo
 
 async function resultOf({ events, ended }: AskingTurn): Promise<AgentResult> {
   await ended
-  const last = events.at(-1)
-  if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
-  return last.result
+  return seenIn(events).result
 }
 
 function toolResults({ events }: AskingTurn): AgentEvent[] {

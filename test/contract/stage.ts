@@ -9,7 +9,6 @@ import type {
   AgentBackend,
   AgentEvent,
   AgentRequest,
-  AgentResult,
   BackendAdapterConfig,
   BackendName,
 } from '../../src/backends/types.js'
@@ -20,6 +19,8 @@ import { printedAnswer, type Speaker } from './wire-formats.js'
 import type { BackendSetup } from './backend-contract.js'
 import { recordingLog } from '../kit/log.js'
 import { processDirectory } from '../kit/temporary-directory.js'
+import { adapterConfig } from '../kit/adapter-config.js'
+import { seenIn, seeRun, type SeenRun } from '../kit/seen-run.js'
 
 export type CreateBackend = (
   config: BackendAdapterConfig,
@@ -27,18 +28,11 @@ export type CreateBackend = (
   stage: Stage,
 ) => AgentBackend
 
-/** The record of a finished run. */
-export interface Seen {
+export interface Seen extends SeenRun {
   /** Contract violations; see `brokenInvariants`. */
   broken: string[]
   /** Processes of the run at the moment it ended. */
   alive: string[]
-  types: string
-  /** The streamed text. */
-  output: string
-  notices: string[]
-  events: AgentEvent[]
-  result: AgentResult
 }
 
 export class Stage {
@@ -63,14 +57,12 @@ export class Stage {
 
   backend(config: Partial<BackendAdapterConfig> = {}, dependencies: Partial<BackendDependencies> = {}): AgentBackend {
     return this.create(
-      {
+      adapterConfig({
         cliPath: agentPath('fake-agent.sh'),
         workingDir: this.workingDir,
         queryTimeoutMs: 100_000,
-        allowedTools: [],
-        maxTurns: 25,
         ...config,
-      },
+      }),
       { environment: this.environment, log: this.log, now: risingClock(), ...dependencies },
       this,
     )
@@ -95,26 +87,13 @@ export class Stage {
     request: AgentRequest,
     { backend = this.backend(), signal = new AbortController().signal, onEvent = noMore }: SeeOptions = {},
   ): Promise<Seen> {
-    const events: AgentEvent[] = []
-    for await (const event of backend.run(request, signal)) {
-      events.push(event)
-      await onEvent(event)
-    }
+    const { events } = await seeRun(backend.run(request, signal), onEvent)
     return this.judge(events)
   }
 
   judge(events: AgentEvent[]): Seen {
-    const last = events.at(-1)
-    if (last?.type !== 'complete') throw new Error(`The run did not end with complete: ${JSON.stringify(last)}`)
-    return {
-      broken: brokenInvariants(events),
-      alive: this.alive(),
-      types: kindsOf(events).join(' '),
-      output: events.map((event) => (event.type === 'output' ? event.content : '')).join(''),
-      notices: events.flatMap((event) => (event.type === 'notice' ? [event.content] : [])),
-      events,
-      result: last.result,
-    }
+    const alive = this.alive()
+    return { ...seenIn(events), types: kindsOf(events).join(' '), broken: brokenInvariants(events), alive }
   }
 
   alive(): string[] {

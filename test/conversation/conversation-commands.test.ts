@@ -11,12 +11,12 @@ import { failed, succeeded } from '../kit/scripted-backend.js'
 import { queueOn } from '../kit/queue.js'
 import { approvalsOn } from '../approvals/stage.js'
 import { createWorker } from '../kit/worker.js'
+import { adapterConfig } from '../kit/adapter-config.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 10, 16, 12, 30)
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
-const BACKEND_CONFIG = { cliPath: 'none', workingDir: '/work', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
 const USAGE = {
   inputTokens: 1_200,
   outputTokens: 300,
@@ -70,7 +70,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   const isInstalled = async (backend: string) => backend !== 'pi'
   const modelsOf = (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
   const agents = new BackendRegistry(now)
-  for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) agents.register(createBackend(name, BACKEND_CONFIG))
+  for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) agents.register(createBackend(name, adapterConfig()))
   const approvals = approvalsOn(store, { now, newId })
   const dependencies = { approvals, config, agents, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
   const commands = new ConversationCommands(dependencies)

@@ -5,6 +5,7 @@ import { ConfiguredAgents } from '../../src/runtime/configured-agents.js'
 import { agentPath } from '../contract/stage.js'
 import { livingProcesses } from '../kit/living-processes.js'
 import { type RunningGateway, Stage } from '../kit/stage.js'
+import { seeRun } from '../kit/seen-run.js'
 
 const WARM_AGENT = agentPath('warm-agent.sh')
 const SESSION = '0a1b2c3d-0000-4000-8000-000000000001'
@@ -125,11 +126,8 @@ it('an agent that never listens is reported as one-shot for now', async () => {
   const agents = new ConfiguredAgents(config, { environment: stage.environment, log: stage.log, now })
   onTestFinished(() => agents.stop())
   const agent = agents.open('claude')
-  let answer: string | undefined
-  for await (const event of agent.run({ prompt: WHO }, new AbortController().signal)) {
-    if (event.type === 'complete') answer = event.result.finalOutput
-  }
-  expect([answer, await agent.probe()]).toEqual([
+  const { result } = await seeRun(agent.run({ prompt: WHO }, new AbortController().signal))
+  expect([result.finalOutput, await agent.probe()]).toEqual([
     ALONE,
     expect.objectContaining({
       mode: 'oneshot',

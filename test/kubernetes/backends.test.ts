@@ -25,6 +25,8 @@ import { printedAnswer } from '../contract/wire-formats.js'
 import { livingProcesses } from '../kit/living-processes.js'
 import { type LocalCluster, startLocalCluster } from './local-cluster.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { adapterConfig } from '../kit/adapter-config.js'
+import { seeRun } from '../kit/seen-run.js'
 
 const KNOWN = '22222222-2222-4222-8222-222222222222'
 
@@ -68,24 +70,10 @@ const test = bareTest.extend<{ ground: Ground }>({
       rmSync(join(bin, name), { force: true })
       symlinkSync(agent, join(bin, name))
       writeFileSync(join(directory, 'answer'), printedAnswer(name, 'Hello'))
-      const config = {
-        cliPath: '/nowhere/on/this/machine',
-        workingDir: '/nowhere',
-        queryTimeoutMs: 45_000,
-        allowedTools: [],
-        maxTurns: 25,
-      }
+      const config = adapterConfig({ cliPath: '/nowhere/on/this/machine', workingDir: '/nowhere' })
       const backend = createBackend(name, config, { environment, pods })
-      let result: AgentResult | undefined
-      const events = backend.run(
-        { prompt: 'Hello', workingDir: directory, pod: ADDRESS, ...request },
-        new AbortController().signal,
-      )
-      for await (const event of events) {
-        onEvent(event)
-        if (event.type === 'complete') ({ result } = event)
-      }
-      if (!result) throw new Error('The run did not end with complete')
+      const whole = { prompt: 'Hello', workingDir: directory, pod: ADDRESS, ...request }
+      const { result } = await seeRun(backend.run(whole, new AbortController().signal), onEvent)
       const pairs = notesIn(directory, 'call-environment').map((pair) => [
         pair.split('=', 1)[0],
         pair.replace(/^[^=]*=/, ''),
@@ -245,14 +233,11 @@ describe.concurrent('a turn', () => {
   })
 
   test('in a pod needs a gateway that knows kubectl, and a trusted project', async ({ ground, expect }) => {
-    const config = { cliPath: 'pi', workingDir: '/', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 1 }
-    const backend = createBackend('pi', config, { environment: {} })
-    const failures: unknown[] = []
-    for await (const event of backend.run({ prompt: 'Hello', pod: ADDRESS }, new AbortController().signal)) {
-      if (event.type === 'complete') failures.push(event.result.failure?.reason)
-    }
+    const backend = createBackend('pi', adapterConfig(), { environment: {} })
+    const without = await seeRun(backend.run({ prompt: 'Hello', pod: ADDRESS }, new AbortController().signal))
     const { result } = await ground.turn('pi', { isUntrusted: true })
-    expect([failures, result.failure?.reason, ground.cluster.calls]).toEqual([['refused'], 'refused', []])
+    const reasons = [without.result, result].map(({ failure }) => failure?.reason)
+    expect([reasons, ground.cluster.calls]).toEqual([['refused', 'refused'], []])
   })
 })
 

@@ -10,10 +10,9 @@ import type { Store } from '../../src/store/store.js'
 import { openTestStore } from '../kit/engines.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 import { SILENT_LOG } from '../kit/log.js'
+import { adapterConfig } from '../kit/adapter-config.js'
 
 export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
-
-const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
 
 export interface StageOptions {
   store?: Store
@@ -47,7 +46,7 @@ export async function setup({ store: given, available = ['claude', 'codex'], tem
     agents: {
       availableAgents: async () => available.map((name) => ({ name: () => name }) as AgentBackend),
       defaultProvider: () => 'codex',
-      resolve: (name) => ({ agent: createBackend(resolveBackendName(name), BACKEND_CONFIG) }),
+      resolve: (name) => ({ agent: createBackend(resolveBackendName(name), adapterConfig()) }),
     },
     run: run ?? gitRunner(gitEnvironment(directory)),
     now: () => time,

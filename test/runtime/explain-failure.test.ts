@@ -6,6 +6,8 @@ import { type AgentFailure, type AgentRequest, BACKEND_NAMES, type FailureReason
 import type { PodProblem } from '../../src/kubernetes/types.js'
 import { explainFailure } from '../../src/runtime/explain-failure.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { adapterConfig } from '../kit/adapter-config.js'
+import { seeRun } from '../kit/seen-run.js'
 
 const NOW = Date.UTC(2026, 10, 16, 12, 30)
 const MINUTE_MS = 60_000
@@ -146,14 +148,7 @@ async function failureOf(request: AgentRequest): Promise<AgentFailure | undefine
   const directory = temporaryDirectory()
   const cliPath = join(directory, 'claude')
   writeFileSync(cliPath, '#!/bin/sh\nexec sleep 60\n', { mode: 0o755 })
-  const config = { cliPath, workingDir: directory, queryTimeoutMs: 60_000, allowedTools: [], maxTurns: 1 }
-  let failure: AgentFailure | undefined
   const environment = { PATH: process.env['PATH'], HOME: directory }
-  for await (const event of createBackend('claude', config, { environment }).run(
-    request,
-    new AbortController().signal,
-  )) {
-    if (event.type === 'complete') failure = event.result.failure
-  }
-  return failure
+  const backend = createBackend('claude', adapterConfig({ cliPath, workingDir: directory }), { environment })
+  return (await seeRun(backend.run(request, new AbortController().signal))).result.failure
 }

@@ -2,7 +2,7 @@ import { chmodSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createBackend } from '../../../src/backends/registry.js'
-import type { AgentEvent, BackendAdapterConfig } from '../../../src/backends/types.js'
+import type { AgentEvent } from '../../../src/backends/types.js'
 import {
   createFakeBackend,
   createPrintingBackend,
@@ -14,6 +14,7 @@ import {
   runTurn,
 } from '../fake-cli.js'
 import { inWords } from '../golden/captures.js'
+import { adapterConfig } from '../../kit/adapter-config.js'
 
 const SESSION = '956b3719-3756-4772-ab26-934278a96d23'
 
@@ -337,13 +338,7 @@ describe('from the output of Claude Code', () => {
 })
 
 describe('buildArgs', () => {
-  const config: BackendAdapterConfig = {
-    cliPath: 'claude',
-    workingDir: '/',
-    queryTimeoutMs: 1,
-    allowedTools: ['Read'],
-    maxTurns: 5,
-  }
+  const config = adapterConfig({ allowedTools: ['Read'], maxTurns: 5 })
 
   it('have the file name between the tools and the prompt, which the tools would swallow', () => {
     expect(createBackend('claude', config).buildArgs('hi', '/tmp/system.md', SESSION)).toEqual([

@@ -3,17 +3,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createBackend } from '../../../src/backends/registry.js'
-import { BACKEND_NAMES, type BackendAdapterConfig, type BackendEventResult } from '../../../src/backends/types.js'
+import { BACKEND_NAMES, type BackendEventResult } from '../../../src/backends/types.js'
 import { ANSWERS, createPrintingBackend, runTurn } from '../fake-cli.js'
 import { findCaptures, inWords, readCapture } from '../golden/captures.js'
+import { adapterConfig } from '../../kit/adapter-config.js'
 
-const CONFIG: BackendAdapterConfig = {
-  cliPath: 'cli',
-  workingDir: '/',
-  queryTimeoutMs: 1_000,
-  allowedTools: [],
-  maxTurns: 0,
-}
+const CONFIG = adapterConfig({ maxTurns: 0 })
 
 describe.each(BACKEND_NAMES)('what %s prints', (name) => {
   const parse = (stdout: string) => createBackend(name, CONFIG).parseOutput(stdout)

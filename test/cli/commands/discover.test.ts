@@ -10,10 +10,9 @@ import { describeEngines, openTestStore, type TestEngine } from '../../kit/engin
 import { FakePods } from '../../kit/fake-pods.js'
 import { SILENT_LOG } from '../../kit/log.js'
 import { queueOn } from '../../kit/queue.js'
+import { adapterConfig } from '../../kit/adapter-config.js'
 
 const NOW = 1_800_000_000_000
-const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
-
 describeEngines('projects discover', (engine) => {
   it('makes a project of each pod, with the agent that its label says', async () => {
     const { discover, store, pods, said } = await setup(engine)
@@ -249,7 +248,7 @@ async function setup(engine?: TestEngine, place: object = { kubernetesNamespace:
   const now = (): number => NOW
   const agents = new BackendRegistry(now)
   for (const name of ['codex', 'claude', 'opencode', 'pi'] as const)
-    agents.register(createBackend(name, BACKEND_CONFIG))
+    agents.register(createBackend(name, adapterConfig()))
   const config = {
     kubernetesLabel: 'example.com/agent',
     projectRoots: ['/srv/projects'],

@@ -3,10 +3,10 @@ import { createBackend } from '../../../src/backends/registry.js'
 import type { BackendName } from '../../../src/backends/types.js'
 import { parseReply } from '../../../src/turns/inbound-reply/parse-reply.js'
 import { readCapture } from '../../backends/golden/captures.js'
+import { adapterConfig } from '../../kit/adapter-config.js'
 
 function backend(name: BackendName) {
-  const config = { cliPath: name, workingDir: '/', queryTimeoutMs: 1, allowedTools: [], maxTurns: 0 }
-  return createBackend(name, config)
+  return createBackend(name, adapterConfig({ maxTurns: 0 }))
 }
 
 function parseCapture(name: BackendName, capture: string) {

@@ -12,6 +12,7 @@ import { livingProcesses } from '../../../kit/living-processes.js'
 import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 import { SILENT_LOG } from '../../../kit/log.js'
+import { seeRun } from '../../../kit/seen-run.js'
 
 const AGENT = fileURLToPath(new URL('../../../fixtures/bin/any-agent.mjs', import.meta.url))
 const NAMES = ['claude', 'codex', 'gemini', 'pi'] as const
@@ -34,20 +35,15 @@ function setup(name: BackendName) {
     onEvent: (event: AgentEvent) => void = () => {},
     signal = new AbortController().signal,
   ) => {
-    const events: AgentEvent[] = []
-    for await (const event of backend.run({ prompt: lines.join('\n'), ...request }, signal)) {
-      events.push(event)
-      onEvent(event)
-    }
-    const last = events.at(-1)
-    if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
-    const { finalOutput, sessionId = '', failure } = last.result
+    const run = backend.run({ prompt: lines.join('\n'), ...request }, signal)
+    const { events, notices, result } = await seeRun(run, onEvent)
+    const { finalOutput, sessionId = '', failure } = result
     return {
       answer: finalOutput?.trim().split(/\s+/).at(-1),
       sessionId,
       reason: failure?.reason,
       kinds: events.map(({ type }) => type),
-      notices: events.flatMap((event) => (event.type === 'notice' ? [event.content] : [])),
+      notices,
       broken: brokenInvariants(events),
     }
   }

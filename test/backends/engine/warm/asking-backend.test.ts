@@ -5,18 +5,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
-import type {
-  AgentEvent,
-  AgentMode,
-  AgentRequest,
-  AgentResult,
-  Approve,
-  BackendName,
-} from '../../../../src/backends/types.js'
+import type { AgentMode, AgentRequest, AgentResult, Approve, BackendName } from '../../../../src/backends/types.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
 import { livingProcesses } from '../../../kit/living-processes.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 import { SILENT_LOG } from '../../../kit/log.js'
+import { seeRun } from '../../../kit/seen-run.js'
 
 const SESSION = '6488a900-9deb-456e-98ea-de230d1950c5'
 const BEGIN = `printf '{"type":"system","subtype":"init","session_id":"${SESSION}"}\\n'`
@@ -58,13 +52,9 @@ function setup({ name = 'claude', agent = 'warm-agent.sh', mode = 'live', maxPro
     environment,
   })
   const turn = async (prompt: string, request: Partial<AgentRequest> = { approve: ALLOW }): Promise<AgentResult> => {
-    const events: AgentEvent[] = []
-    const signal = new AbortController().signal
-    for await (const event of backend.run({ prompt, ...request }, signal)) events.push(event)
+    const { events, result } = await seeRun(backend.run({ prompt, ...request }, new AbortController().signal))
     expect(brokenInvariants(events)).toEqual([])
-    const last = events.at(-1)
-    if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
-    return last.result
+    return result
   }
   const wasAlone = (): boolean => existsSync(join(workingDir, 'alone'))
   return { turn, wasAlone, pool, backend, workingDir }

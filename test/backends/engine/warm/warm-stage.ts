@@ -16,6 +16,7 @@ import type { AgentEvent, AgentRequest, AgentResult, BackendName } from '../../.
 import { kindsOf } from '../../../contract/invariants.js'
 import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage, type Options, type Stage } from '../../fake-cli.js'
+import { seenIn } from '../../../kit/seen-run.js'
 
 const LIVE_AGENT = fileURLToPath(new URL('../../../fixtures/bin/live-agent.mjs', import.meta.url))
 
@@ -115,8 +116,6 @@ async function runWarm(
   await act?.(run, events)
   await run.ended
   await reading
-  const last = events.at(-1)
-  if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
-  const kinds = kindsOf(events)
-  return { events, kinds, result: last.result, isProcessLost: run.drive.isProcessLost(run.result) }
+  const { result } = seenIn(events)
+  return { events, kinds: kindsOf(events), result, isProcessLost: run.drive.isProcessLost(run.result) }
 }

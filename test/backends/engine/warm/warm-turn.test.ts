@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
 import { type WarmLimits, WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
-import type { AgentEvent, AgentMode, AgentRequest, AgentResult } from '../../../../src/backends/types.js'
+import type { AgentEvent, AgentMode, AgentRequest } from '../../../../src/backends/types.js'
 import type { ProcessOwner } from '../../../../src/processes/process-owner.js'
 import { findProcess } from '../../../../src/processes/process-table.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
@@ -13,15 +13,11 @@ import { livingProcesses } from '../../../kit/living-processes.js'
 import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 import { recordingLog } from '../../../kit/log.js'
+import { type SeenRun, seeRun } from '../../../kit/seen-run.js'
 
 const AGENT = fileURLToPath(new URL('../../../fixtures/bin/warm-agent.sh', import.meta.url))
 
-interface Heard {
-  result: AgentResult
-  events: AgentEvent[]
-  kinds: string
-  notices: string[]
-  output: string
+interface Heard extends SeenRun {
   broken: string[]
 }
 
@@ -66,21 +62,8 @@ function setup({
     onEvent: (event: AgentEvent) => unknown = () => {},
     signal = new AbortController().signal,
   ): Promise<Heard> => {
-    const events: AgentEvent[] = []
-    for await (const event of backend.run({ prompt, ...request }, signal)) {
-      events.push(event)
-      await onEvent(event)
-    }
-    const last = events.at(-1)
-    if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
-    return {
-      result: last.result,
-      events,
-      kinds: events.map(({ type }) => type).join(' '),
-      notices: events.flatMap((event) => (event.type === 'notice' ? [event.content] : [])),
-      output: events.map((event) => (event.type === 'output' ? event.content : '')).join(''),
-      broken: brokenInvariants(events),
-    }
+    const seen = await seeRun(backend.run({ prompt, ...request }, signal), onEvent)
+    return { ...seen, broken: brokenInvariants(seen.events) }
   }
   /** The process that answers in this session: the pid of a warm one, or `alone`. */
   const who = async (sessionId: string, request: Partial<AgentRequest> = {}): Promise<string> => {
@@ -366,7 +349,7 @@ it('if a process is lost in mid-turn, the person sees one answer, in the same se
 ${begin(sessionId)}; ${say('Half')}; ${TOOL}
 if [ "$WAS_INTERRUPTED" ]; then ${answer('whole', sessionId)}; exit; fi
 ${LOSE}`
-  const { result, kinds, notices, output, broken } = await turn(script, {}, ({ type }) => {
+  const { result, types, notices, output, broken } = await turn(script, {}, ({ type }) => {
     if (type === 'tool_use') letGo('seen')
   })
   expect({ answer: result.finalOutput, sessionId: result.sessionId, broken }).toEqual({
@@ -374,7 +357,7 @@ ${LOSE}`
     sessionId,
     broken: [],
   })
-  expect(kinds).toBe('started output tool_use tool_result notice output tool_use tool_result complete')
+  expect(types).toBe('started output tool_use tool_result notice output tool_use tool_result complete')
   expect(notices).toEqual([expect.stringContaining('goes on in another')])
   expect(output).toBe('Half\n\nHalf')
   expect(warmPids()).toEqual([])
@@ -388,16 +371,16 @@ it('a session that the lost process had not yet stored is started afresh', async
 if [ -e second ]; then ${answer('anew')}; exit; fi
 if [ "$WAS_INTERRUPTED" ]; then : > second; echo '${lost}'; exit 1; fi
 ${begin(sessionId)}; ${LOSE}`
-  const { result, broken, kinds } = await turn(script, {}, ({ type }) => {
+  const { result, broken, types } = await turn(script, {}, ({ type }) => {
     if (type === 'started') letGo('seen')
   })
-  expect([result.finalOutput, broken, kinds]).toEqual(['anew', [], 'started notice output complete'])
+  expect([result.finalOutput, broken, types]).toEqual(['anew', [], 'started notice output complete'])
 })
 
 it('an agent that fails in every process fails once', async () => {
   const { turn } = setup()
-  const { result, kinds, broken } = await turn('echo "It broke" >&2; exit 3')
-  expect([result.failure?.message, kinds, broken]).toEqual(['It broke', 'notice error complete', []])
+  const { result, types, broken } = await turn('echo "It broke" >&2; exit 3')
+  expect([result.failure?.message, types, broken]).toEqual(['It broke', 'notice error complete', []])
 })
 
 it('one that never listens is given up for one turn, and the next turns do not retry it at once', async () => {
@@ -409,8 +392,8 @@ it('one that never listens is given up for one turn, and the next turns do not r
   chmodSync(deaf, 0o755)
   const { turn, who, log } = setup({ cliPath: deaf, readyMs: 100, now: () => 0 })
   const session = newSession()
-  const { result, notices, kinds } = await turn(answer('done', session))
-  expect([result.finalOutput, kinds]).toEqual(['done', 'started notice output complete'])
+  const { result, notices, types } = await turn(answer('done', session))
+  expect([result.finalOutput, types]).toEqual(['done', 'started notice output complete'])
   expect(notices).toEqual([expect.stringContaining('did not begin to listen')])
   expect(await who(session)).toBe('alone')
   const tries = log.logged.filter(([, message]) => message === 'live.started')
@@ -443,8 +426,8 @@ it('a turn that waits for its session can be cancelled, and was never prompted',
   const controller = new AbortController()
   const waiting = turn(answer('never', sessionId), { sessionId }, () => {}, controller.signal)
   controller.abort()
-  const { result, kinds } = await waiting
-  expect([result.failure?.reason, kinds]).toEqual(['cancelled', 'error complete'])
+  const { result, types } = await waiting
+  expect([result.failure?.reason, types]).toEqual(['cancelled', 'error complete'])
   expect((await turn(answer('never'), { sessionId, timeoutMs: 30 })).result.failure?.reason).toBe('timeout')
   letGo('go')
   expect((await held).result.finalOutput).toBe('held')

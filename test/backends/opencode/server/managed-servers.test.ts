@@ -16,6 +16,7 @@ import type { ProcessOwner, StartedProcess } from '../../../../src/processes/pro
 import { endLivingProcesses, livingProcesses } from '../../../kit/living-processes.js'
 import { until } from '../../../kit/waiting.js'
 import { createStage } from '../../fake-cli.js'
+import { adapterConfig } from '../../../kit/adapter-config.js'
 
 const EXECUTABLE = fileURLToPath(new URL('../../../fixtures/bin/serving-opencode.mjs', import.meta.url))
 const NEVER = new AbortController().signal
@@ -292,8 +293,7 @@ function setup(
     started: async (process) => void record.set(process.runId, process),
     ended: async (runId) => void record.delete(runId),
   }
-  const config = { cliPath, workingDir: stage.workingDir, queryTimeoutMs: 30_000, allowedTools: [], maxTurns: 25 }
-  const cli = new OpenCodeBackend(config, {
+  const cli = new OpenCodeBackend(adapterConfig({ cliPath, workingDir: stage.workingDir }), {
     environment: { PATH: process.env['PATH'], HOME: stage.home, OPENCODE_FAKE_DIRECTORY: stage.home, ...environment },
     log: logger,
   })

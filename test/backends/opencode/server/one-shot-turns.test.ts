@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest'
 import { OpenCodeServerBackend } from '../../../../src/backends/opencode/server/opencode-server-backend.js'
 import type { OpenCodeServers } from '../../../../src/backends/opencode/server/servers.js'
-import type { AgentCommand, AgentResult } from '../../../../src/backends/types.js'
+import type { AgentCommand } from '../../../../src/backends/types.js'
 import { createPrintingBackend, createStage } from '../../fake-cli.js'
+import { adapterConfig } from '../../../kit/adapter-config.js'
+import { seeRun } from '../../../kit/seen-run.js'
 
 it.each<[AgentCommand, string]>([
   [{ args: [], isReadOnly: true }, 'server'],
@@ -19,12 +21,9 @@ it.each<[AgentCommand, string]>([
     stop: async () => {},
   }
   const oneShot = createPrintingBackend('opencode', { stderr: 'at the command line', exit: 1 }, stage)
-  const config = { cliPath: '', workingDir: stage.workingDir, queryTimeoutMs: 30_000, allowedTools: [], maxTurns: 25 }
+  const config = adapterConfig({ workingDir: stage.workingDir })
   const backend = new OpenCodeServerBackend(config, {}, servers, oneShot)
-  let result: AgentResult | undefined
-  for await (const event of backend.run({ prompt: 'Hi', command }, new AbortController().signal)) {
-    if (event.type === 'complete') result = event.result
-  }
-  expect(result?.isError).toBe(true)
-  expect(result?.failure?.reason).toBe(place === 'server' ? 'spawn' : 'exit')
+  const { result } = await seeRun(backend.run({ prompt: 'Hi', command }, new AbortController().signal))
+  expect(result.isError).toBe(true)
+  expect(result.failure?.reason).toBe(place === 'server' ? 'spawn' : 'exit')
 })

@@ -8,7 +8,8 @@ import { DELICATE_PROMPTS } from '../../fake-cli.js'
 import { freePort } from '../../../kit/loopback.js'
 import { until } from '../../../kit/waiting.js'
 import { type Action, promptOf } from './fake-opencode.js'
-import { type Seen, ServerStage } from './stage.js'
+import { ServerStage } from './stage.js'
+import type { SeenRun } from '../../../kit/seen-run.js'
 
 const START: Action = { do: 'start' }
 const HELLO: Action[] = [
@@ -328,7 +329,7 @@ describe('two prompts in one session', () => {
     const stage = await ServerStage.open()
     const backend = stage.backend()
     const controller = new AbortController()
-    let second: Promise<Seen> | undefined
+    let second: Promise<SeenRun> | undefined
     let sentMeanwhile = 0
     const onEvent = async (event: AgentEvent) => {
       if (event.type === 'started') {

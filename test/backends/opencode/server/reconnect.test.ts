@@ -3,7 +3,8 @@ import { expect, it } from 'vitest'
 import type { AgentEvent } from '../../../../src/backends/types.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
 import { type Action, promptOf } from './fake-opencode.js'
-import { type Seen, ServerStage } from './stage.js'
+import { ServerStage } from './stage.js'
+import type { SeenRun } from '../../../kit/seen-run.js'
 
 const texts = fc.array(fc.string({ minLength: 1, maxLength: 5, unit: 'grapheme' }), { minLength: 1, maxLength: 5 })
 const said = texts.map((list): Action => ({ do: 'say', texts: list }))
@@ -43,7 +44,7 @@ it('loses nothing and repeats nothing, wherever the connection breaks', async ()
 
 type Conditions = Partial<Pick<ServerStage['server'], 'cutAfter' | 'waitsForListeners' | 'showsUnfinished'>>
 
-async function play(prompt: string, conditions: Conditions): Promise<Seen> {
+async function play(prompt: string, conditions: Conditions): Promise<SeenRun> {
   const stage = await ServerStage.open()
   try {
     Object.assign(stage.server, conditions)
@@ -54,7 +55,7 @@ async function play(prompt: string, conditions: Conditions): Promise<Seen> {
 }
 
 /** All events, regardless of how texts were split. */
-function told({ events, result }: Seen): object {
+function told({ events, result }: SeenRun): object {
   const pieces = events.reduce<string[]>((list, event) => {
     const [kind, text] = pieceOf(event)
     const last = list.at(-1)

@@ -7,18 +7,12 @@ import {
   type OneShot,
   OpenCodeServerBackend,
 } from '../../../../src/backends/opencode/server/opencode-server-backend.js'
-import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../../../../src/backends/types.js'
+import type { AgentBackend, AgentEvent, AgentRequest } from '../../../../src/backends/types.js'
 import { FakeOpenCode, type Received } from './fake-opencode.js'
 import { temporaryDirectory } from '../../../kit/temporary-directory.js'
 import { SILENT_LOG } from '../../../kit/log.js'
-
-export interface Seen {
-  events: AgentEvent[]
-  types: string
-  output: string
-  notices: string[]
-  result: AgentResult
-}
+import { adapterConfig } from '../../../kit/adapter-config.js'
+import { seeRun, type SeenRun } from '../../../kit/seen-run.js'
 
 interface SeeOptions {
   backend?: AgentBackend
@@ -51,7 +45,7 @@ export class ServerStage {
     dependencies: Partial<BackendDependencies> = {},
     oneShot: OneShot = noOneShot,
   ): OpenCodeServerBackend {
-    const config = { cliPath: '', workingDir: this.workingDir, queryTimeoutMs: 45_000, allowedTools: [], maxTurns: 25 }
+    const config = adapterConfig({ workingDir: this.workingDir, queryTimeoutMs: 45_000 })
     const servers = new ExternalServer({ ...this.server.endpoint, ...endpoint })
     const backend = new OpenCodeServerBackend(
       config,
@@ -64,22 +58,9 @@ export class ServerStage {
   }
 
   /** Runs to the end. */
-  async see(request: AgentRequest, options: SeeOptions = {}): Promise<Seen> {
+  async see(request: AgentRequest, options: SeeOptions = {}): Promise<SeenRun> {
     const { backend = this.backend(), signal = new AbortController().signal, onEvent = () => {} } = options
-    const events: AgentEvent[] = []
-    for await (const event of backend.run(request, signal)) {
-      events.push(event)
-      await onEvent(event)
-    }
-    const last = events.at(-1)
-    if (last?.type !== 'complete') throw new Error(`The run did not end with complete: ${JSON.stringify(last)}`)
-    return {
-      events,
-      types: events.map(({ type }) => type).join(' '),
-      output: events.map((event) => (event.type === 'output' ? event.content : '')).join(''),
-      notices: events.flatMap((event) => (event.type === 'notice' ? [event.content] : [])),
-      result: last.result,
-    }
+    return seeRun(backend.run(request, signal), onEvent)
   }
 
   /** The requests to the server, in order. */
