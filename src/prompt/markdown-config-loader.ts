@@ -33,7 +33,7 @@ const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NONBLOCK | constan
 
 export class MarkdownConfigLoader {
   /** The problem of each file at the last load, so that it is logged once rather than with every message. */
-  #told: ReadonlyMap<string, string> = new Map()
+  #logged: ReadonlyMap<string, string> = new Map()
 
   constructor(
     private readonly directory: string,
@@ -45,9 +45,9 @@ export class MarkdownConfigLoader {
     const reading = new Reading(this.directory)
     const markdown = reading.markdown()
     for (const [file, problem] of reading.problems) {
-      if (this.#told.get(file) !== problem) this.log.warn('prompt.file-problem', { file, problem })
+      if (this.#logged.get(file) !== problem) this.log.warn('prompt.file-problem', { file, problem })
     }
-    this.#told = reading.problems
+    this.#logged = reading.problems
     return markdown
   }
 }

@@ -87,7 +87,25 @@ export function chartsOf(rows: FigureRow[], { group, total }: Pick<Figures, 'gro
     colour,
     values: rows.map(({ figure }) => value(figure)),
   })
-  const spread = group === 'day' ? 'lines' : 'nested'
+  const spread = (
+    title: string,
+    timesOf: (figure: Figure) => { p50: number | null; p95: number | null },
+  ): ChartModel => ({
+    title,
+    form: group === 'day' ? 'lines' : 'nested',
+    format: formatDuration,
+    steps: DURATION_STEPS,
+    series: [
+      of('95 of 100 within', 'chart-second', (figure) => timesOf(figure).p95),
+      of('Half of them within', 'chart-first', (figure) => timesOf(figure).p50),
+    ],
+    columns: [
+      { title: 'Half within', value: (figure) => durationOf(timesOf(figure).p50) },
+      { title: '95 of 100 within', value: (figure) => durationOf(timesOf(figure).p95) },
+    ],
+  })
+  const duration = spread('Duration', ({ duration_ms: times }) => times)
+  const inAll = { title: 'In all', value: ({ duration_ms: { total: whole } }: Figure) => formatDuration(whole) }
   return [
     {
       title: 'Runs',
@@ -107,35 +125,8 @@ export function chartsOf(rows: FigureRow[], { group, total }: Pick<Figures, 'gro
         { title: 'Cut off', value: ({ interrupted }) => String(interrupted) },
       ],
     },
-    {
-      title: 'Duration',
-      form: spread,
-      format: formatDuration,
-      steps: DURATION_STEPS,
-      series: [
-        of('95 of 100 within', 'chart-second', ({ duration_ms: { p95 } }) => p95),
-        of('Half of them within', 'chart-first', ({ duration_ms: { p50 } }) => p50),
-      ],
-      columns: [
-        { title: 'Half within', value: ({ duration_ms: { p50 } }) => durationOf(p50) },
-        { title: '95 of 100 within', value: ({ duration_ms: { p95 } }) => durationOf(p95) },
-        { title: 'In all', value: ({ duration_ms: { total: whole } }) => formatDuration(whole) },
-      ],
-    },
-    {
-      title: 'Time to the first text',
-      form: spread,
-      format: formatDuration,
-      steps: DURATION_STEPS,
-      series: [
-        of('95 of 100 within', 'chart-second', ({ first_text_ms: { p95 } }) => p95),
-        of('Half of them within', 'chart-first', ({ first_text_ms: { p50 } }) => p50),
-      ],
-      columns: [
-        { title: 'Half within', value: ({ first_text_ms: { p50 } }) => durationOf(p50) },
-        { title: '95 of 100 within', value: ({ first_text_ms: { p95 } }) => durationOf(p95) },
-      ],
-    },
+    { ...duration, columns: [...duration.columns, inAll] },
+    spread('Time to the first text', ({ first_text_ms: times }) => times),
     {
       title: 'Tokens',
       form: 'stacked',

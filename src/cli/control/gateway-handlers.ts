@@ -73,9 +73,9 @@ export function gatewayHandlers(
 
     'heartbeat.run': ({ isForced }) => scheduler.runHeartbeat(isForced),
 
-    'cron.add': async (wish, peer) => {
-      scheduler.requireTarget(wish.to)
-      return shared['cron.add'](wish, peer)
+    'cron.add': async (request, peer) => {
+      scheduler.requireTarget(request.to)
+      return shared['cron.add'](request, peer)
     },
 
     'cron.run': ({ job }) => scheduler.runCronJob(job),

@@ -82,9 +82,9 @@ export function operations(dependencies: OperationDependencies): Pick<Handlers, 
       return { channel: session.channel, address: session.address }
     },
 
-    'cron.add': async (wish) => {
+    'cron.add': async (request) => {
       const { job, nextAt } = await store.transaction(async (tables) => {
-        const added = await addCronJob(wish, { store: tables, now, newId: randomUUID })
+        const added = await addCronJob(request, { store: tables, now, newId: randomUUID })
         await note(tables, { action: 'cron.add', subject: added.job.id })
         return added
       })

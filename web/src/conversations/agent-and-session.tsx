@@ -18,18 +18,16 @@ const QUEUE_MODES: Record<QueueMode, string> = {
   steer: 'is told to the agent at once',
 }
 
-/** Who answers in a conversation, where, and in which session; and what of that can be chosen. */
-export function AgentAndSession({
-  details,
-  mayChange,
-  onChange,
-}: {
+interface ConversationProps {
   details: ConversationDetails
   mayChange: boolean
   onChange: () => void
-}) {
+}
+
+/** Who answers in a conversation, where, and in which session; and what of that can be chosen. */
+export function AgentAndSession(props: ConversationProps) {
   const [isOpen, setIsOpen] = useState(false)
-  const { agent_provider: provider, model, directory, session } = details
+  const { agent_provider: provider, model, directory, session } = props.details
   return (
     <details class="chat-agent" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
       <summary>
@@ -40,20 +38,12 @@ export function AgentAndSession({
           {session === null && ' · the next message begins a session'}
         </span>
       </summary>
-      {isOpen && <Choices details={details} mayChange={mayChange} onChange={onChange} />}
+      {isOpen && <Choices {...props} />}
     </details>
   )
 }
 
-function Choices({
-  details,
-  mayChange,
-  onChange,
-}: {
-  details: ConversationDetails
-  mayChange: boolean
-  onChange: () => void
-}) {
+function Choices({ details, mayChange, onChange }: ConversationProps) {
   const { id, chosen, session } = details
   const { run, isBusy, error } = useAction()
   const [done, setDone] = useState('')

@@ -95,6 +95,11 @@ function Filters({ filter, onChange, rows }: { filter: Filter; onChange: (filter
     const timer = setTimeout(() => set('q', wanted), TYPING_MS)
     return () => clearTimeout(timer)
   }, [typed])
+  const selects = [
+    { name: 'state', title: 'State', options: STATES },
+    { name: 'channel', title: 'Channel', options: channels.map((channel) => [channel, channel] as const) },
+    { name: 'project', title: 'Project', options: projects.map(({ id, name }) => [id, name] as const) },
+  ] as const
   return (
     <form class="chat-filters" role="search" onSubmit={(event) => event.preventDefault()}>
       <input
@@ -106,42 +111,21 @@ function Filters({ filter, onChange, rows }: { filter: Filter; onChange: (filter
         onInput={(event) => setTyped(event.currentTarget.value)}
       />
       <div class="chat-filter-row">
-        <select
-          aria-label="State"
-          value={filter.state ?? ''}
-          onChange={(event) => set('state', event.currentTarget.value)}
-        >
-          <option value="">State</option>
-          {STATES.map(([value, title]) => (
-            <option key={value} value={value}>
-              {title}
-            </option>
-          ))}
-        </select>
-        <select
-          aria-label="Channel"
-          value={filter.channel ?? ''}
-          onChange={(event) => set('channel', event.currentTarget.value)}
-        >
-          <option value="">Channel</option>
-          {channels.map((channel) => (
-            <option key={channel} value={channel}>
-              {channel}
-            </option>
-          ))}
-        </select>
-        <select
-          aria-label="Project"
-          value={filter.project ?? ''}
-          onChange={(event) => set('project', event.currentTarget.value)}
-        >
-          <option value="">Project</option>
-          {projects.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </select>
+        {selects.map(({ name, title, options }) => (
+          <select
+            key={name}
+            aria-label={title}
+            value={filter[name] ?? ''}
+            onChange={(event) => set(name, event.currentTarget.value)}
+          >
+            <option value="">{title}</option>
+            {options.map(([value, words]) => (
+              <option key={value} value={value}>
+                {words}
+              </option>
+            ))}
+          </select>
+        ))}
       </div>
     </form>
   )

@@ -75,17 +75,15 @@ const SOURCE_WORDS: Array<[Source, string]> = [
   ['git', 'A git repository'],
 ]
 
-function SourceFields({
-  form,
-  templates,
-  problems,
-  onChange,
-}: {
+interface FormProps {
   form: NewProjectForm
   templates: Template[]
   problems: FormProblems
   onChange: (changes: Partial<NewProjectForm>) => void
-}) {
+}
+
+function SourceFields(props: FormProps) {
+  const { form, problems, onChange } = props
   return (
     <>
       <fieldset>
@@ -133,24 +131,12 @@ function SourceFields({
           />
         </div>
       )}
-      {form.source === 'template' && (
-        <TemplateFields form={form} templates={templates} problems={problems} onChange={onChange} />
-      )}
+      {form.source === 'template' && <TemplateFields {...props} />}
     </>
   )
 }
 
-function TemplateFields({
-  form,
-  templates,
-  problems,
-  onChange,
-}: {
-  form: NewProjectForm
-  templates: Template[]
-  problems: FormProblems
-  onChange: (changes: Partial<NewProjectForm>) => void
-}) {
+function TemplateFields({ form, templates, problems, onChange }: FormProps) {
   const chosen = templates.find(({ name }) => name === form.template)
   return (
     <>

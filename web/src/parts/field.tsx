@@ -44,11 +44,12 @@ export function Field({
   )
 }
 
-/** A line of text. */
+/** A line of text, or a positive number. */
 export function TextField({
   value,
   isRequired = false,
   isProse = false,
+  step,
   onInput,
   ...field
 }: {
@@ -59,6 +60,8 @@ export function TextField({
   isRequired?: boolean
   /** Words of a language, whose spelling a browser may look at. */
   isProse?: boolean
+  /** Of a number. */
+  step?: '1' | 'any'
   onInput: (value: string) => void
 }) {
   return (
@@ -68,6 +71,7 @@ export function TextField({
           {...control}
           required={isRequired}
           spellcheck={isProse}
+          {...(step !== undefined && { type: 'number', min: '1', step })}
           value={value}
           onInput={(event) => onInput(event.currentTarget.value)}
         />

@@ -3,7 +3,7 @@ import type { Agent } from '../../../src/client/aetheel-client.js'
 import { agentName } from '../agent-names.js'
 import type { FormProblems } from '../form-problems.js'
 import type { ProjectSettings } from '../project-form.js'
-import { Field } from './field.js'
+import { Field, TextField } from './field.js'
 
 /** The fields of settings, as the API names them. */
 export const SETTING_FIELDS = [
@@ -81,34 +81,22 @@ export function ProjectSettingsFields({
             </>
           )}
         </Field>
-        <Field label="Longest run, in seconds" hint="Empty: as the gateway has it." problem={problems.of('timeout')}>
-          {(control) => (
-            <input
-              {...control}
-              type="number"
-              min="1"
-              step="any"
-              value={settings.timeout}
-              onInput={(event) => onChange({ timeout: event.currentTarget.value })}
-            />
-          )}
-        </Field>
-        <Field
+        <TextField
+          label="Longest run, in seconds"
+          hint="Empty: as the gateway has it."
+          problem={problems.of('timeout')}
+          step="any"
+          value={settings.timeout}
+          onInput={(timeout) => onChange({ timeout })}
+        />
+        <TextField
           label="Most turns of a run"
           hint={can?.supports_max_turns === false ? `${name} cannot be limited so.` : 'Empty: no limit.'}
           problem={problems.of('max_turns')}
-        >
-          {(control) => (
-            <input
-              {...control}
-              type="number"
-              min="1"
-              step="1"
-              value={settings.maxTurns}
-              onInput={(event) => onChange({ maxTurns: event.currentTarget.value })}
-            />
-          )}
-        </Field>
+          step="1"
+          value={settings.maxTurns}
+          onInput={(maxTurns) => onChange({ maxTurns })}
+        />
       </div>
       <Field
         label="Tools it may use"
