@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { START, type Step, type Style } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
-import { agentPath } from './stage.js'
+import { agentPath } from '../kit/agents.js'
 import { until } from '../kit/waiting.js'
 
 const MIB = 1024 * 1024

@@ -2,7 +2,6 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { test, type TestContext } from 'vitest'
 import type { BackendDependencies } from '../../src/backends/engine/cli-backend.js'
 import type {
@@ -21,6 +20,7 @@ import { recordingLog } from '../kit/log.js'
 import { processDirectory } from '../kit/temporary-directory.js'
 import { adapterConfig } from '../kit/adapter-config.js'
 import { seenIn, seeRun, type SeenRun } from '../kit/seen-run.js'
+import { agentPath } from '../kit/agents.js'
 
 export type CreateBackend = (
   config: BackendAdapterConfig,
@@ -130,18 +130,6 @@ interface SeeOptions {
   backend?: AgentBackend
   signal?: AbortSignal
   onEvent?: (event: AgentEvent) => unknown
-}
-
-export function agentPath(
-  name:
-    | 'fake-agent.sh'
-    | 'warm-agent.sh'
-    | 'deaf-agent.sh'
-    | 'mirror-agent.sh'
-    | 'old-agent.mjs'
-    | 'serving-opencode.mjs',
-): string {
-  return fileURLToPath(new URL(`../fixtures/bin/${name}`, import.meta.url))
 }
 
 /** A test with a `stage`. */

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { ContractPart } from './backend-contract.js'
-import { agentPath } from './stage.js'
+import { agentPath } from '../kit/agents.js'
 
 // Newer than any tested version.
 const NEW_AGENT = `#!/bin/sh

@@ -81,7 +81,7 @@ describeEngines('the credential store', (engine) => {
 
   it.each([
     ['is too short to be hidden', '12345', /^The value needs at least 6 characters/],
-    ['is too short but for white space', ' 12345\n', /^The value needs at least 6 characters/],
+    ['is too short except for white space', ' 12345\n', /^The value needs at least 6 characters/],
     ['is too large', 'ä'.repeat(32 * 1024 + 1), /^The value is larger than 64 KB/],
     ['has a NUL', 'secret\0value', /^The value has a NUL in it/],
     ['is no text', 'secret\uD800value', /^The value is not valid text/],

@@ -36,7 +36,7 @@ describe('a scrubber', () => {
   })
 
   it.each(['hunter22', 'hunter22\n', '\nhunter22', 'user:hunter22', 'me:hunter22 and more'])(
-    'hides a secret in the base64 of %j but for the bits it shares with its neighbours',
+    'hides a secret in the base64 of %j except for the bits it shares with its neighbours',
     (text) => {
       const scrubbed = createScrubber(['hunter22']).scrub(Buffer.from(text).toString('base64'))
       const left = Buffer.from(scrubbed.replace(MARK, ''), 'base64').toString('latin1')

@@ -20,9 +20,10 @@ import { databaseFile, type Gateway } from '../../src/gateway.js'
 import { MAX_MESSAGE_CHARACTERS } from '../../src/turns/limits.js'
 import { lockDirectory } from '../../src/store/sqlite.js'
 import { AgentScript } from '../contract/agent-script.js'
-import { agentPath } from '../contract/stage.js'
+import { agentPath } from '../kit/agents.js'
 import { postgresUrl } from '../kit/postgres.js'
-import { ECHO_AGENT, Stage } from '../kit/stage.js'
+import { ECHO_AGENT } from '../kit/agents.js'
+import { Stage } from '../kit/stage.js'
 
 async function codeAndMessage(work: Promise<unknown>): Promise<{ code: string; message: string }> {
   const error: unknown = await work.then(

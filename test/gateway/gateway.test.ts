@@ -7,7 +7,7 @@ import { requireBackend } from '../../src/runtime/required-agents.js'
 import { openStore } from '../../src/store/store.js'
 import { AgentScript } from '../contract/agent-script.js'
 import { brokenInvariants } from '../contract/invariants.js'
-import { agentPath } from '../contract/stage.js'
+import { agentPath } from '../kit/agents.js'
 import { printedAnswer } from '../contract/wire-formats.js'
 import { guardiansOf, Stage, TestChannel } from '../kit/stage.js'
 

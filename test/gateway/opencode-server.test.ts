@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'vitest'
 import { requireBackend } from '../../src/runtime/required-agents.js'
-import { agentPath } from '../contract/stage.js'
+import { agentPath } from '../kit/agents.js'
 import { until } from '../kit/waiting.js'
 import { freePort } from '../kit/loopback.js'
 import { Stage } from '../kit/stage.js'

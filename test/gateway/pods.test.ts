@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
 import { startLocalCluster } from '../kubernetes/local-cluster.js'
 import { until } from '../kit/waiting.js'
-import { ECHO_AGENT, Stage } from '../kit/stage.js'
+import { ECHO_AGENT } from '../kit/agents.js'
+import { Stage } from '../kit/stage.js'
 
 /** A gateway on a cluster with the pod `web-0`, in which Claude is, and the project `web` of it. */
 async function setup(test: TestContext) {

@@ -2,7 +2,8 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config.js'
-import { ECHO_AGENT, Stage } from '../kit/stage.js'
+import { ECHO_AGENT } from '../kit/agents.js'
+import { Stage } from '../kit/stage.js'
 
 describe('a gateway whose configuration changes', () => {
   it('answers the next message by it', async () => {

@@ -2,20 +2,11 @@
 
 import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import type { Acceptance, Channel, ChannelHost, LiveEvent, OutgoingReply, Place } from '../../src/channels/types.js'
 import type { GatewayConfig } from '../../src/config.js'
 import type { Gateway } from '../../src/gateway.js'
+import { DEMO_AGENT } from './agents.js'
 import { GatewayStage } from './gateway-stage.js'
-
-export const DEMO_AGENT = fileURLToPath(new URL('../../demo/agent.mjs', import.meta.url))
-
-/** Answers with its prompt, to the character. */
-export const ECHO_AGENT = `#!/usr/bin/env node
-import { text } from 'node:stream/consumers'
-const result = await text(process.stdin)
-console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, session_id: 's1', result }))
-`
 
 /** A platform in the test itself. */
 export class TestChannel implements Channel {

@@ -2,9 +2,9 @@
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { agentPath } from './agents.js'
 
-export const STEPS_AGENT = fileURLToPath(new URL('../fixtures/bin/steps-agent.mjs', import.meta.url))
+export const STEPS_AGENT = agentPath('steps-agent.mjs')
 
 export interface Journaled {
   prompt: string

@@ -3,14 +3,10 @@ import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { inject, type TestContext } from 'vitest'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { livingProcesses } from './living-processes.js'
 import { processDirectory } from './temporary-directory.js'
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-export const DEMO_AGENT = join(ROOT, 'demo/agent.mjs')
 
 /** Gives a command its own terminal. */
 export const SCRIPT = '/usr/bin/script'

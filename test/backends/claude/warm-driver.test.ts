@@ -59,7 +59,7 @@ it('is not done before a late interrupt is answered, which would hit the next tu
   await live.done
 })
 
-it('counts its turns anew for each message', async () => {
+it('counts its turns per message', async () => {
   const { turn } = await openStage('claude', captured('claude', 'max-turns'))
   const { result } = await turn('loop')
   expect(result).toMatchObject({

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { agentPath } from '../../contract/stage.js'
+import { agentPath } from '../../kit/agents.js'
 import { Terminal } from '../../kit/terminal.js'
 
 const AUTO = { AGENT_MODE: 'auto' }

@@ -5,9 +5,10 @@ import { describe, expect, it } from 'vitest'
 import { ask } from '../../../src/cli/commands/ask.js'
 import { createScrubber } from '../../../src/credentials/scrubber.js'
 import { START, type Step } from '../../contract/agent-script.js'
-import { agentPath } from '../../contract/stage.js'
+import { agentPath } from '../../kit/agents.js'
 import { printedAnswer } from '../../contract/wire-formats.js'
-import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
+import { DEMO_AGENT } from '../../kit/agents.js'
+import { Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }

@@ -4,8 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { HELP_TEXT } from '../../../src/conversation/command-descriptions.js'
 import { openStore } from '../../../src/store/store.js'
 import { START } from '../../contract/agent-script.js'
-import { agentPath } from '../../contract/stage.js'
-import { DEMO_AGENT, SCRIPT, Terminal } from '../../kit/terminal.js'
+import { agentPath } from '../../kit/agents.js'
+import { DEMO_AGENT } from '../../kit/agents.js'
+import { SCRIPT, Terminal } from '../../kit/terminal.js'
 import { SILENT_LOG } from '../../kit/log.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }

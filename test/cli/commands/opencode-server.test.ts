@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
-import { agentPath } from '../../contract/stage.js'
+import { agentPath } from '../../kit/agents.js'
 import { until } from '../../kit/waiting.js'
 import { Terminal } from '../../kit/terminal.js'
 

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import { makeUnreleased } from '../../store/store-contract.js'
-import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
+import { DEMO_AGENT } from '../../kit/agents.js'
+import { Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
 

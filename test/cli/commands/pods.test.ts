@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
 import { FAKE_KUBECTL, startLocalCluster } from '../../kubernetes/local-cluster.js'
 import { until } from '../../kit/waiting.js'
-import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
+import { DEMO_AGENT } from '../../kit/agents.js'
+import { Terminal } from '../../kit/terminal.js'
 
 const LABEL = 'rdev.orchard9.ai/agent-provider'
 

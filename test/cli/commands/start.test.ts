@@ -2,8 +2,9 @@ import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { START } from '../../contract/agent-script.js'
-import { agentPath } from '../../contract/stage.js'
-import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
+import { agentPath } from '../../kit/agents.js'
+import { DEMO_AGENT } from '../../kit/agents.js'
+import { Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }

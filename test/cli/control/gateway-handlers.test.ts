@@ -3,7 +3,8 @@ import { TerminalChannel } from '../../../src/channels/terminal.js'
 import { gatewayHandlers } from '../../../src/cli/control/gateway-handlers.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { GatewayError } from '../../../src/errors.js'
-import { ECHO_AGENT, Stage, TestChannel } from '../../kit/stage.js'
+import { ECHO_AGENT } from '../../kit/agents.js'
+import { Stage, TestChannel } from '../../kit/stage.js'
 
 const OUTPUT = '123456789012345678'
 

@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { AgentEvent, AgentRequest, BackendName } from '../../../../src/backends/types.js'
@@ -13,8 +12,9 @@ import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 import { SILENT_LOG } from '../../../kit/log.js'
 import { seeRun } from '../../../kit/seen-run.js'
+import { agentPath } from '../../../kit/agents.js'
 
-const AGENT = fileURLToPath(new URL('../../../fixtures/bin/any-agent.mjs', import.meta.url))
+const AGENT = agentPath('any-agent.mjs')
 const NAMES = ['claude', 'codex', 'gemini', 'pi'] as const
 const SHARED = ['codex', 'gemini'] as const
 

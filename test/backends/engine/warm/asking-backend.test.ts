@@ -2,7 +2,6 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { AgentMode, AgentRequest, AgentResult, Approve, BackendName } from '../../../../src/backends/types.js'
@@ -11,6 +10,7 @@ import { livingProcesses } from '../../../kit/living-processes.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 import { SILENT_LOG } from '../../../kit/log.js'
 import { seeRun } from '../../../kit/seen-run.js'
+import { type AgentName, agentPath } from '../../../kit/agents.js'
 
 const SESSION = '6488a900-9deb-456e-98ea-de230d1950c5'
 const BEGIN = `printf '{"type":"system","subtype":"init","session_id":"${SESSION}"}\\n'`
@@ -33,14 +33,14 @@ const ALLOW: Approve = async () => ({ isAllowed: true })
 
 interface Options {
   name?: BackendName
-  agent?: string
+  agent?: AgentName
   mode?: AgentMode
   maxProcesses?: number
 }
 
 function setup({ name = 'claude', agent = 'warm-agent.sh', mode = 'live', maxProcesses = 8 }: Options = {}) {
   const stage = createStage()
-  const cliPath = fileURLToPath(new URL(`../../../fixtures/bin/${agent}`, import.meta.url))
+  const cliPath = agentPath(agent)
   const log = SILENT_LOG
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const environment = { FAKE_STAGE: stage.home }

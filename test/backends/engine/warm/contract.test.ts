@@ -6,7 +6,8 @@ import type { BackendName } from '../../../../src/backends/types.js'
 import { ARE_ALL_COMBINATIONS, type BackendSetup, describeBackendContract } from '../../../contract/backend-contract.js'
 import { geminiToolId, liveSpeakers } from '../../../contract/live-wire-formats.js'
 import { SETUPS } from '../../../contract/setups.js'
-import { agentPath, type CreateBackend } from '../../../contract/stage.js'
+import { agentPath } from '../../../kit/agents.js'
+import { type CreateBackend } from '../../../contract/stage.js'
 
 // Most of these tests wait for an agent to start or to be stopped.
 vi.setConfig({ maxConcurrency: 8 })

@@ -2,7 +2,6 @@
 
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { CliBackend } from '../../../../src/backends/engine/cli-backend.js'
 import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
@@ -17,8 +16,9 @@ import { kindsOf } from '../../../contract/invariants.js'
 import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage, type Options, type Stage } from '../../fake-cli.js'
 import { seenIn } from '../../../kit/seen-run.js'
+import { agentPath } from '../../../kit/agents.js'
 
-const LIVE_AGENT = fileURLToPath(new URL('../../../fixtures/bin/live-agent.mjs', import.meta.url))
+const LIVE_AGENT = agentPath('live-agent.mjs')
 
 /** One step of the agent. */
 export type Step =

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { chmodSync, copyFileSync, existsSync, readdirSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
 import { type WarmLimits, WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { AgentEvent, AgentMode, AgentRequest } from '../../../../src/backends/types.js'
@@ -14,8 +13,9 @@ import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 import { recordingLog } from '../../../kit/log.js'
 import { type SeenRun, seeRun } from '../../../kit/seen-run.js'
+import { agentPath } from '../../../kit/agents.js'
 
-const AGENT = fileURLToPath(new URL('../../../fixtures/bin/warm-agent.sh', import.meta.url))
+const AGENT = agentPath('warm-agent.sh')
 
 interface Heard extends SeenRun {
   broken: string[]
@@ -147,7 +147,7 @@ it.for([
 })
 
 it('auto is warm with versions known to work, and with no others', async () => {
-  const old = fileURLToPath(new URL('../../../fixtures/bin/old-agent.mjs', import.meta.url))
+  const old = agentPath('old-agent.mjs')
   const known = setup({ mode: 'auto' })
   const [session] = [newSession()]
   expect(await known.who(session)).toBe(await known.who(session))

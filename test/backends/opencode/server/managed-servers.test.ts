@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, it, type TestContext } from 'vitest'
 import { OpenCodeBackend } from '../../../../src/backends/opencode/backend.js'
 import {
@@ -17,8 +16,9 @@ import { endLivingProcesses, livingProcesses } from '../../../kit/living-process
 import { until } from '../../../kit/waiting.js'
 import { createStage } from '../../fake-cli.js'
 import { adapterConfig } from '../../../kit/adapter-config.js'
+import { agentPath } from '../../../kit/agents.js'
 
-const EXECUTABLE = fileURLToPath(new URL('../../../fixtures/bin/serving-opencode.mjs', import.meta.url))
+const EXECUTABLE = agentPath('serving-opencode.mjs')
 const NEVER = new AbortController().signal
 
 describe.concurrent('a managed OpenCode server', () => {
