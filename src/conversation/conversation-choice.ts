@@ -10,6 +10,8 @@ export interface ChoiceDependencies {
   config: Pick<GatewayConfig, 'agentBackend' | 'backendModel' | 'workingDir' | 'inbound' | 'queueMode'>
   agents: Pick<BackendRegistry, 'resolve'>
   store: Store
+  /** Hides known secrets, which earlier messages may contain. */
+  scrub(text: string): string
   now: () => number
 }
 
@@ -33,7 +35,7 @@ interface Choice {
 
 /** The agent, model and workplace in effect for a conversation. */
 export async function choiceOf(
-  { config, agents, store }: ChoiceDependencies,
+  { config, agents, store }: Omit<ChoiceDependencies, 'scrub' | 'now'>,
   conversation: ConversationChoice,
 ): Promise<Choice> {
   const { projectId } = conversation
@@ -54,8 +56,10 @@ export async function recentSessions(
   conversation: ConversationChoice,
   filter: Pick<SessionFilter, 'prefix' | 'visibility'> = {},
 ): Promise<UsedSession[]> {
-  const { store, now } = dependencies
+  const { store, scrub, now } = dependencies
   const directory = workplaceKey((await choiceOf(dependencies, conversation)).workplace)
   const { id: conversationId } = conversation
-  return store.runs.sessions({ conversationId, directory, since: now() - RECENT_MS, ...filter }, LISTED_SESSIONS)
+  const wanted = { conversationId, directory, since: now() - RECENT_MS, ...filter }
+  const sessions = await store.runs.sessions(wanted, LISTED_SESSIONS)
+  return sessions.map((session) => ({ ...session, question: scrub(session.question) }))
 }

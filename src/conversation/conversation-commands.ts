@@ -284,13 +284,15 @@ export class ConversationCommands {
 
   async #queue({ conversation, argument }: CommandInput): Promise<Answer> {
     if (argument !== '') return this.#chooseMode(conversation, argument)
-    const { store, now } = this.dependencies
+    const { store, scrub, now } = this.dependencies
     const { id } = conversation
     const open = await store.jobs.countOpen(id)
     const messages = await store.inbox.waiting(id, LISTED_MESSAGES)
     const mode = `Mode ${modeText(this.#modeOf(conversation))}.`
     if (messages.length === 0) return info(`Nothing is worked on here, and nothing waits.\n${mode}`)
-    const lines = messages.map((message, index) => queueLine(index + 1, message, now()))
+    const lines = messages.map((message, index) =>
+      queueLine(index + 1, { ...message, text: scrub(message.text) }, now()),
+    )
     const more = open - messages.length
     const hasWaiting = messages.some(({ state }) => state !== 'active')
     return info(

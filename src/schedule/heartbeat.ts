@@ -1,4 +1,4 @@
-// Wakes the agent from time to time, unless there is a reason not to; every reason is recorded for the operator.
+// Wakes the agent from time to time, unless there is a reason not to, which is recorded for the operator.
 //
 // Invariants:
 // - A slot is decided once, by the gateway that claims it. A slot nobody decides in time is missed.

@@ -4,6 +4,7 @@ import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
 import { ConversationCommands } from '../../src/conversation/conversation-commands.js'
 import { isCommand, withoutAskPrefix } from '../../src/turns/accept.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { NewRun } from '../../src/store/runs.js'
 import { openTestStore } from '../kit/engines.js'
@@ -14,6 +15,7 @@ import { createWorker } from '../kit/worker.js'
 import { adapterConfig } from '../kit/adapter-config.js'
 
 const CHANNEL = 'test'
+const SECRET = 'sk-0123456789'
 const START = Date.UTC(2026, 10, 16, 12, 30)
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
@@ -72,7 +74,9 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   const agents = new BackendRegistry(now)
   for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) agents.register(createBackend(name, adapterConfig()))
   const approvals = approvalsOn(store, { now, newId })
-  const dependencies = { approvals, config, agents, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
+  const scrub = (text: string) => createScrubber([SECRET]).scrub(text)
+  const parts = { approvals, agents, store, queue, worker, sessions }
+  const dependencies = { ...parts, config, isInstalled, modelsOf, scrub, now, newId }
   const commands = new ConversationCommands(dependencies)
   const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>
     queue.accept({ channel: CHANNEL, address, ...place, platformId: newId(), author, text })
@@ -695,6 +699,18 @@ describe('/sessions', () => {
         '/resume with the number goes on in one of them.',
       ],
       '1. claude, 3 h ago: Now (2222)',
+    ])
+  })
+
+  it('shows no known secret, not even the beginning of one; nor does /queue', async () => {
+    const { command, past, say } = await setup()
+    const text = `Here is the key that you need for the deployment ${SECRET}`
+    await past('a', { sessionId: '2222', text })
+    await say(text)
+    const shown = 'Here is the key that you need for the deployment [secr…'
+    expect([await command('/sessions'), await command('/queue')].map((list) => list.includes(shown))).toEqual([
+      true,
+      true,
     ])
   })
 

@@ -1,4 +1,5 @@
-// Decides whether a turn runs in a warm process or in one of its own. Nothing else does.
+// Decides by version and settings whether a turn is taken by a warm process. A pod, an untrusted project or a full pool may
+// still overrule it for one turn: see `cli-backend.ts` and `warm/warm-turn.ts`.
 
 import { isAtLeast } from '../../core/versions.js'
 import type { AgentMode, AgentProbe } from '../types.js'

@@ -65,6 +65,7 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
 
   async function sessionsFor(conversation: ConversationView, caller: Caller, prefix?: string): Promise<UsedSession[]> {
     const visibility = await visibilityOf(caller, store)
-    return recentSessions({ config, agents, store, now }, conversation, definedFields({ visibility, prefix }))
+    const scrub = (text: string): string => scrubber.scrub(text)
+    return recentSessions({ config, agents, store, scrub, now }, conversation, definedFields({ visibility, prefix }))
   }
 }

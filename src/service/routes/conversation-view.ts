@@ -32,11 +32,11 @@ function sourceOf({ head, run, question, lastSeq, ...view }: ConversationView, s
 
 export async function conversationDetails(
   conversation: ConversationView,
-  { config, gateway, now }: Pick<ServiceDependencies, 'config' | 'gateway' | 'now'>,
+  { config, gateway }: Pick<ServiceDependencies, 'config' | 'gateway'>,
 ): Promise<api.ConversationDetails> {
   const { store, agents, scrubber } = gateway
   const { id } = conversation
-  const { backend, model, workplace } = await choiceOf({ config, agents, store, now }, conversation)
+  const { backend, model, workplace } = await choiceOf({ config, agents, store }, conversation)
   const session = await store.sessions.get(id)
   const { tokens, ...usage } = await store.figures.usage({ conversationId: id }, 0)
   return toWire(api.conversationDetailsSchema, {
