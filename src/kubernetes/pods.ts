@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { abortable } from '../core/async.js'
 import { defined } from '../core/defined.js'
+import { oneLine } from '../core/one-line.js'
 import { z } from 'zod'
 import { compareVersions, parseVersion } from '../core/versions.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
@@ -54,6 +55,8 @@ export function createPods(dependencies: PodsDependencies): Pods {
 const OLDEST_KUBECTL = '1.30.0'
 const MAX_CACHED = 500
 const VERSION_CHARACTERS = 10_000
+/** How much of an answer that is no JSON is shown. */
+const SHOWN_CHARACTERS = 100
 
 /** A container that answered, and what is known about it. */
 interface FoundContainer {
@@ -231,10 +234,12 @@ class ClusterPods implements Pods {
     if (exitCode !== 0) {
       throw errorFromStderr(address, stderr) ?? podError('unreachable', address, 'cannot be looked at', { stderr })
     }
+    const answer = stdout.toString('utf8')
     try {
-      return parse(stdout.toString('utf8'))
+      return parse(answer)
     } catch (error) {
-      const what = 'cannot be looked at: kubectl answered with something else'
+      const shown = answer.trim() === '' ? 'nothing' : `"${oneLine(answer, SHOWN_CHARACTERS)}"`
+      const what = `cannot be looked at: kubectl answered with ${shown}`
       throw Object.assign(podError('unreachable', address, what), { cause: error })
     }
   }
