@@ -48,7 +48,7 @@ export interface WorkerOptions {
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
   onRecorded(work: Work, runId: string, events: RecordedEvent[]): void
   onStep?(step: Step): void
-  /** Hides known secrets, which errors may contain. */
+  /** Hides known secrets where no stage does: in why a turn cannot be planned, and in a text before it is cut. */
   scrub(text: string): string
   log: Log
   now: () => number
