@@ -13,7 +13,7 @@ import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber } from './credentials/scrubber.js'
 import { messageOf } from './errors.js'
 import type { Gateway, GatewayDependencies, GatewayParts } from './gateway-parts.js'
-import { createMetrics, storeOperation } from './metrics.js'
+import { createMetrics } from './metrics.js'
 import { startGuardian } from './processes/guardian.js'
 import { thisProcess } from './processes/reaper.js'
 import { syncConfiguredProjects } from './projects/configured-projects.js'
@@ -28,7 +28,7 @@ import { StreamHub } from './streams/stream-hub.js'
 import { channelHost, type GatewayHost } from './turns/accept.js'
 import { Audience } from './turns/audience.js'
 import { Sender } from './turns/deliver.js'
-import { planTurn } from './turns/plan.js'
+import { turnPlanner } from './turns/plan.js'
 import { Queue } from './turns/queue.js'
 import { deregister, ledgerOwner, Recovery } from './turns/recover.js'
 import { stopMessage } from './turns/stop.js'
@@ -66,7 +66,7 @@ async function compose(
   dependencies: GatewayDependencies,
   onClose: OnClose,
 ): Promise<Omit<Gateway, 'stop'>> {
-  const { channels, log, address, onStep = () => {}, beforeWork } = dependencies
+  const { channels, log, address, onStep, beforeWork } = dependencies
   const base = await openBase(config, dependencies, onClose)
   const { self, store, scrubber, scrub, metrics, pods, credentials, hooks, drainMs, now } = base
   const { agents, sessions, markdown, commandRuntime } = openAgents(config, dependencies, base)
@@ -78,24 +78,15 @@ async function compose(
   const activity = new ActivityHub(store, streams, now)
 
   const names = channels.map(({ name }) => name)
-  const shared = { config, gatewayId: self.id, store, scrubber, scrub, onStep, log, now, newId: randomUUID }
+  const steps = onStep && { onStep }
+  const shared = { config, gatewayId: self.id, store, scrubber, scrub, ...steps, log, now, newId: randomUUID }
   const only = address === undefined ? {} : { address }
   for (const channel of channels) onClose(() => channel.close())
   const approvals = new ApprovalService({ ...shared, channels, onAsked: () => sender.wake() })
   const audience = new Audience({ channels, store, streams, activity, archive, hooks, approvals, log })
-  const queue = new Queue(store, {
-    ...config,
-    ...shared,
-    defaultMode: () => config.queueMode,
-    onDropped: (message) => audience.dropped(message),
-  })
-  const sender = new Sender({
-    ...shared,
-    ...only,
-    channels,
-    onSent: (delivery) => audience.sent(delivery),
-    onUndelivered: (delivery) => audience.undelivered(delivery),
-  })
+  const queue = new Queue(store, { ...config, ...shared, onDropped: audience.dropped })
+  const { sent: onSent, undelivered: onUndelivered } = audience
+  const sender = new Sender({ ...shared, ...only, channels, onSent, onUndelivered })
   onClose(() => sender.stop(drainMs()))
   const planParts = { ...shared, agents: registry, runtimes, commandRuntime, channels, credentials, pods }
   const worker = new Worker({
@@ -105,11 +96,11 @@ async function compose(
     channels: names,
     queue,
     replies: sender,
-    plan: (work) => planTurn(work, { ...planParts, ledger: store.ledger, approvals, metrics }),
-    onEvents: (...args) => audience.shown(...args),
-    onRecorded: (...args) => audience.recorded(...args),
-    onSettled: (work) => audience.settled(work),
-    onCancelled: (work) => audience.cancelled(work),
+    plan: turnPlanner({ ...planParts, ledger: store.ledger, approvals, metrics }),
+    onEvents: audience.shown,
+    onRecorded: audience.recorded,
+    onSettled: audience.settled,
+    onCancelled: audience.cancelled,
   })
   onClose(() => worker.stop(drainMs()))
   const wake = (): void => {
@@ -134,7 +125,11 @@ async function compose(
   }
   await beforeWork?.(parts)
 
-  const recovery = new Recovery(self, { store, pods, log, now }, wake)
+  const lookAgain = (): void => {
+    wake()
+    approvals.closeQuestions()
+  }
+  const recovery = new Recovery(self, { store, pods, log, now }, lookAgain)
   await recovery.start()
   onClose(() => recovery.stop())
   onClose(await store.listen((cancelledId) => (cancelledId === undefined ? wake() : worker.endMessage(cancelledId))))
@@ -154,8 +149,7 @@ async function compose(
   })
   onClose(() => scheduler.stop())
   if (address === undefined) scheduler.start()
-  wake()
-  approvals.closeQuestions()
+  lookAgain()
   log.info('gateway.started', { id: self.id, store: store.engine, channels: names })
   onClose(() => log.info('gateway.stopping', { id: self.id }))
   return { ...parts, scheduler, reconfigure: (next) => reconfigure(config, next, { ...base, agents }) }
@@ -167,7 +161,7 @@ async function openBase(config: GatewayConfig, dependencies: GatewayDependencies
   const now = Date.now
   const self = { ...thisProcess(), id: randomUUID(), startedAt: now(), seenAt: now() }
   const location = { file: databaseFile(config), databaseUrl: config.databaseUrl }
-  const store = await openStore(location, log, (kind, ms) => metrics.storeAnswered(storeOperation(kind), ms))
+  const store = await openStore(location, log, metrics.storeAnswered)
   onClose(() => store.close())
   if (isOpenToOthers(config)) log.warn('home.open-to-others', { home: config.home, advice: 'chmod 700' })
   const owner = ledgerOwner(self, store, log)

@@ -22,18 +22,14 @@ export interface MetricsSources {
   processes(): Promise<number>
 }
 
-const STORE_OPERATIONS = ['select', 'insert', 'update', 'delete', 'other'] as const
-
-export type StoreOperation = (typeof STORE_OPERATIONS)[number]
-
 export interface Metrics {
   registry: Registry
   /** Sets the sources of later scrapes. */
   watch(sources: MetricsSources): void
   /** Wraps a run to count its wait, its end and its events. */
   measured(work: Work, backend: string, run: RunTurn): RunTurn
-  /** Called when a statement was answered or failed. */
-  storeAnswered(operation: StoreOperation, durationMs: number): void
+  /** Called when a statement was answered or failed, with the query builder's name for it: `SelectQueryNode`. */
+  storeAnswered(statement: string, durationMs: number): void
   /** Called when a client opens a stream. The returned function is for when it leaves; calling it again is harmless. */
   streamOpened(): () => void
 }
@@ -155,7 +151,8 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
         }
       }
     },
-    storeAnswered: (operation, durationMs) => storeLatency.observe({ operation }, seconds(durationMs)),
+    storeAnswered: (statement, durationMs) =>
+      storeLatency.observe({ operation: operationOf(statement) }, seconds(durationMs)),
     streamOpened: () => {
       let isOpen = true
       streamClients.inc()
@@ -202,8 +199,6 @@ async function sourceWithin<T>(look: (() => Promise<T>) | undefined): Promise<T 
   return look && within(SOURCE_TIMEOUT_MS, look()).catch(() => undefined)
 }
 
-/** From the query builder's name for a statement: `SelectQueryNode`. */
-export function storeOperation(kind: string): StoreOperation {
-  const word = /^(Select|Insert|Update|Delete)/.exec(kind)?.[1]?.toLowerCase()
-  return STORE_OPERATIONS.find((operation) => operation === word) ?? 'other'
+function operationOf(statement: string): string {
+  return /^(?:select|insert|update|delete)/i.exec(statement)?.[0].toLowerCase() ?? 'other'
 }

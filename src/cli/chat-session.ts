@@ -9,7 +9,7 @@
 import { randomUUID } from 'node:crypto'
 import { wait } from '../core/async.js'
 import type { Control, HistoryEntry, Push, ShownReply } from './control/protocol.js'
-import { isCommand } from '../conversation/conversation-commands.js'
+import { isCommand } from '../turns/accept.js'
 import { GatewayError, messageOf } from '../errors.js'
 import { oneLine } from '../core/one-line.js'
 import { type Output, TurnPrinter } from './turn-printer.js'

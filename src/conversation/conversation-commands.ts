@@ -31,18 +31,6 @@ interface CommandDependencies extends SuggestionDependencies {
   newId: () => string
 }
 
-/** Whether a line is for the gateway rather than the agent: `/stop`, but not `/etc/hosts is empty`. */
-export function isCommand(line: string): boolean {
-  return /^\/[a-z]+(?:\s|$)/i.test(line) && !ASK.test(line)
-}
-
-const ASK = /^\/ask(?:\s+|$)/i
-
-/** The message without a leading `/ask`. */
-export function withoutAskPrefix(line: string): string {
-  return line.replace(ASK, '')
-}
-
 const STOPPED_BY_OTHERS =
   'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.'
 const FINISHED = 'That is finished already.'

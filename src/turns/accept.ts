@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Acceptance, ChannelHost, ChannelMessage, MessageOptions, Place } from '../channels/types.js'
 import { COMMANDS } from '../conversation/command-descriptions.js'
 import type { GatewayConfig } from '../config.js'
-import { withoutAskPrefix, type ConversationCommands, isCommand } from '../conversation/conversation-commands.js'
+import type { ConversationCommands } from '../conversation/conversation-commands.js'
 import { type SavedFiles, saveIncomingFiles } from '../media/inbox-files.js'
 import { locateOutgoingFile, openOutgoing, type SendingRules } from '../media/outgoing-files.js'
 import { startDeadline } from '../core/async.js'
@@ -28,7 +28,7 @@ interface HostDependencies {
   hooks: Pick<HookManager, 'fire'>
   sender: Pick<Sender, 'wake'>
   audience: Pick<Audience, 'accepted' | 'undelivered'>
-  onStep(step: Step): void
+  onStep?(step: Step): void
   /** Called when there may be work or a reply to send. */
   wake(): void
   now: () => number
@@ -37,6 +37,18 @@ interface HostDependencies {
 /** Limit for fetching all files of one message. */
 const FETCH_TIMEOUT_MS = 60_000
 const MAX_NAME_CHARACTERS = 100
+
+const ASK = /^\/ask(?:\s+|$)/i
+
+/** Whether a line is for the gateway rather than the agent: `/stop`, but not `/etc/hosts is empty`. */
+export function isCommand(line: string): boolean {
+  return /^\/[a-z]+(?:\s|$)/i.test(line) && !ASK.test(line)
+}
+
+/** The message without a leading `/ask`. */
+export function withoutAskPrefix(line: string): string {
+  return line.replace(ASK, '')
+}
 
 /** The host as the gateway's own parts see it. */
 export interface GatewayHost extends ChannelHost {
@@ -95,7 +107,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
         { ...rest, ...(options && { options: withMedia(options, first) }), text, channel },
         { objection, admit },
       )
-      onStep('accepted')
+      onStep?.('accepted')
       audience.accepted(acceptance)
       if (acceptance.status === 'accepted' && acceptance.interrupts !== undefined)
         worker.endMessage(acceptance.interrupts)

@@ -25,17 +25,18 @@ interface AudienceDependencies {
   log: Log
 }
 
+/** Each method can be passed on its own. */
 export class Audience {
   constructor(private readonly dependencies: AudienceDependencies) {}
 
-  accepted(acceptance: Acceptance): void {
+  readonly accepted = (acceptance: Acceptance): void => {
     const { activity, archive } = this.dependencies
     activity.changed()
     if (acceptance.status === 'refused') archive.update({ id: acceptance.conversationId })
   }
 
   /** Events to show at once, before they are stored. */
-  shown({ conversation, message }: Work, runId: string, events: RecordedEvent[]): void {
+  readonly shown = ({ conversation, message }: Work, runId: string, events: RecordedEvent[]): void => {
     // Whether a heartbeat has anything to say is known only when it ends.
     if (message.kind === 'heartbeat') return
     const { id: messageId, platformId } = message
@@ -45,27 +46,27 @@ export class Audience {
     }
   }
 
-  recorded({ message }: Work, runId: string, events: RecordedEvent[]): void {
+  readonly recorded = ({ message }: Work, runId: string, events: RecordedEvent[]): void => {
     const { streams, activity } = this.dependencies
     streams.push(message.id, runId, events)
     activity.wrote(runId)
   }
 
-  settled({ conversation, message, merged }: Work): void {
+  readonly settled = ({ conversation, message, merged, mayHaveAsked }: Work): void => {
     const { streams, activity, approvals, archive } = this.dependencies
     for (const { id } of [message, ...merged]) streams.settled(id)
     activity.changed()
-    approvals.closeQuestions()
+    if (mayHaveAsked) approvals.closeQuestions()
     archive.update(conversation)
   }
 
   /** Stopped by a person; there will be no answer. */
-  cancelled({ conversation, message }: Work): void {
+  readonly cancelled = ({ conversation, message }: Work): void => {
     this.#channel(conversation.channel)?.forget?.(conversation.address, message.id)
   }
 
   /** A waiting message was removed from the queue. */
-  dropped(message: Message): void {
+  readonly dropped = (message: Message): void => {
     const { streams, activity, store, log } = this.dependencies
     streams.settled(message.id)
     activity.changed()
@@ -77,14 +78,14 @@ export class Audience {
       .catch((error: unknown) => log.warn('drop.not-shown', { messageId: message.id, error: messageOf(error) }))
   }
 
-  sent({ id: replyId, conversationId, channel, messageId, reply }: Delivery): void {
+  readonly sent = ({ id: replyId, conversationId, channel, messageId, reply }: Delivery): void => {
     const { hooks, approvals } = this.dependencies
     hooks.fire('reply-sent', { replyId, conversationId, channel, messageId })
     // The question may have been answered while it was being sent.
     if (reply.question) approvals.closeQuestions()
   }
 
-  undelivered({ id: replyId, conversationId, channel, problem }: Delivery): void {
+  readonly undelivered = ({ id: replyId, conversationId, channel, problem }: Delivery): void => {
     const { hooks, archive, log } = this.dependencies
     log.error('reply.undelivered', { replyId, conversationId, channel, problem })
     hooks.fire('error', { replyId, conversationId, channel, reason: 'undelivered', message: problem })

@@ -20,7 +20,7 @@ export interface SenderOptions {
   onSent(delivery: Delivery): void
   /** Given up: the operator should know. */
   onUndelivered(delivery: Delivery): void
-  onStep(step: Step): void
+  onStep?(step: Step): void
   /** Hides known secrets, which a channel's errors may contain. */
   scrub(text: string): string
   log: Log
@@ -170,7 +170,7 @@ export class Sender {
       }
       return
     }
-    onStep('sent')
+    onStep?.('sent')
     if (await store.outbox.settle(delivery, 'delivered', null, now())) onSent(delivery)
   }
 

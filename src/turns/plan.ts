@@ -52,6 +52,11 @@ export interface PlanDependencies extends StageDependencies {
   channels: Channel[]
 }
 
+/** `planTurn` for a worker. */
+export function turnPlanner(dependencies: PlanDependencies): (work: Work) => TurnPlan {
+  return (work) => planTurn(work, dependencies)
+}
+
 /** Contract: throws for problems that the person or the operator must fix. */
 export function planTurn(work: Work, dependencies: PlanDependencies): TurnPlan {
   const plan = barePlan(work, dependencies)

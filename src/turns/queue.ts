@@ -30,8 +30,8 @@ export interface QueueOptions {
   maxQueueDepth: number
   leaseMs: number
   replyExpiryMs: number
-  /** For conversations without a mode of their own; `followup` if omitted. */
-  defaultMode?(): QueueMode
+  /** The mode of conversations without one of their own; `followup` if omitted. */
+  config?: { queueMode: QueueMode }
   now: () => number
   newId: () => string
   /** A message that would have been answered was dropped. */
@@ -147,7 +147,7 @@ export class Queue {
   }
 
   #modeOf(conversation: Conversation | undefined): QueueMode {
-    return conversation?.queueMode ?? this.options.defaultMode?.() ?? 'followup'
+    return conversation?.queueMode ?? this.options.config?.queueMode ?? 'followup'
   }
 
   /**
@@ -221,6 +221,7 @@ export class Queue {
       message,
       merged,
       mayHaveMerged: merged.length > 0,
+      mayHaveAsked: !isFirst,
       conversation,
       ...(project && { project }),
       wasInterrupted,

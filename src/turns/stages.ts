@@ -146,8 +146,10 @@ export const insideRoots: Stage = (run, { project }, _plan, { config, now }) => 
 }
 
 /** Asks for approval where the operator requires it, and adds the gateway's notices to the events. */
-export const withApprovalsAndNotices: Stage = (run, { message, conversation }, plan, { approvals }) => {
-  const { backend, notices = [], needsApproval } = plan
+export const withApprovalsAndNotices: Stage = (run, work, plan, { approvals }) => {
+  const { message, conversation } = work
+  const { backend, notices = [], needsApproval = false } = plan
+  work.mayHaveAsked ||= needsApproval
   if (!needsApproval && notices.length === 0) return run
   return async (request, signal, listener) => {
     const { onEvent, notify } = withNotices(listener.onEvent, notices)

@@ -47,7 +47,7 @@ export interface WorkerOptions {
   /** To show at once, before they are stored. */
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
   onRecorded(work: Work, runId: string, events: RecordedEvent[]): void
-  onStep(step: Step): void
+  onStep?(step: Step): void
   /** Hides known secrets, which errors may contain. */
   scrub(text: string): string
   log: Log
@@ -281,7 +281,7 @@ export class Worker {
     await taking
     turn.isStored = true
     await new Promise<void>((resolve) => process.nextTick(resolve))
-    this.options.onStep('claimed')
+    this.options.onStep?.('claimed')
     if (this.#isLate(turn.work)) throw new Error('The gateway was frozen, and somebody else may have begun.')
   }
 
@@ -331,7 +331,7 @@ export class Worker {
           if (event.type === 'complete') turn.onMerged = () => {}
           if (isStreaming || event.type !== 'output') return
           isStreaming = true
-          onStep('streaming')
+          onStep?.('streaming')
         },
         keepSession: (session) =>
           queue.keepSession(work, session).catch((error: unknown) => {
@@ -345,7 +345,7 @@ export class Worker {
       })
       delete turn.steer
       await turn.offering
-      onStep('finished')
+      onStep?.('finished')
       return [settlementOf(work, turn.ending, runId, outcome, plan, now()), recorder]
     } finally {
       recorder.close()
@@ -459,7 +459,7 @@ export class Worker {
       return
     }
     turn.wasStopped = settlement.kind === 'cancelled'
-    onStep('committed')
+    onStep?.('committed')
     const { message } = turn.work
     if (delivery) replies.send(delivery, delivery.messageId === message.id ? message : undefined)
     // The answer, if any, waits behind others.

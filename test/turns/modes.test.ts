@@ -322,7 +322,7 @@ async function setup(engine: TestEngine, mode: QueueMode) {
       maxQueueDepth: 9,
       leaseMs: LEASE_MS,
       replyExpiryMs: 50_000,
-      defaultMode: () => mode,
+      config: { queueMode: mode },
       now: () => clock.now,
       newId: randomUUID,
     })

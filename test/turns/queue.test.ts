@@ -197,6 +197,7 @@ describeEngines('the queue', (engine) => {
           conversation: { id: conversationId, channel: CHANNEL, address: 'a', projectId: 'site', backend: 'pi' },
           merged: [],
           mayHaveMerged: false,
+          mayHaveAsked: false,
           project: { ...project, source: 'file', instance: expect.any(String), createdAt: 1, updatedAt: 1 },
           wasInterrupted: false,
           cutOff: [],

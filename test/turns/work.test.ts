@@ -54,7 +54,7 @@ async function setup(setupOptions: SetupOptions = {}) {
   const queueOf = (gatewayId: string) =>
     new Queue(store, {
       ...{ gatewayId, maxQueueDepth: 100, leaseMs, replyExpiryMs: 900_000, now, newId },
-      ...(mode && { defaultMode: () => mode }),
+      ...(mode && { config: { queueMode: mode } }),
     })
   const queue = queueOf('g1')
   const turns: OpenTurn[] = []

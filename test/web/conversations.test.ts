@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Conversation, TranscriptEntry } from '../../src/client/aetheel-client.js'
-import { isCommand } from '../../src/conversation/conversation-commands.js'
+import { isCommand } from '../../src/turns/accept.js'
 import { Drafts } from '../../web/src/conversations/drafts.js'
 import { piecesOf } from '../../web/src/conversations/marked-words.js'
 import { problemOf } from '../../web/src/conversations/message-problem.js'

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { typedWords } from '../../archive/search.js'
 import { QUEUE_MODES } from '../../channels/types.js'
-import { withoutAskPrefix, isCommand } from '../../conversation/conversation-commands.js'
 import { CONVERSATION_STATES } from '../../store/conversation-views.js'
+import { isCommand, withoutAskPrefix } from '../../turns/accept.js'
 import { MAX_MESSAGE_CHARACTERS } from '../../turns/limits.js'
 import { COMMAND_STATES, runSchema } from './commands.js'
 import {

@@ -2,11 +2,11 @@
 // `/new`, `/project`, `/backend`, `/model` and `/queue`.
 
 import { backendOf } from '../../backends/engine/backend-names.js'
-import { withoutAskPrefix } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import type { ConversationView } from '../../store/conversation-views.js'
 import type { Message } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
+import { withoutAskPrefix } from '../../turns/accept.js'
 import { storableText } from '../../turns/queue.js'
 import * as api from '../api/conversations.js'
 import { submitHeaders } from '../api/values.js'

@@ -2,8 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { MessageOptions } from '../../channels/types.js'
-import { withoutAskPrefix } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
+import { withoutAskPrefix } from '../../turns/accept.js'
 import { requireRoom } from '../../turns/limits.js'
 import { storableText } from '../../turns/queue.js'
 import { resolveAgent, workplaceKey } from '../../runtime/agent-choice.js'

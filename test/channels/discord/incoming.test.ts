@@ -11,7 +11,7 @@ import {
   threadName,
 } from '../../../src/channels/discord/incoming.js'
 import type { ChannelFacts } from '../../../src/channels/discord/channel-cache.js'
-import { isCommand } from '../../../src/conversation/conversation-commands.js'
+import { isCommand } from '../../../src/turns/accept.js'
 import { BOT_ID, hasLoneSurrogate, message, user } from './samples.js'
 
 const RUNS = { numRuns: 500 }
