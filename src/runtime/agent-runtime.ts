@@ -3,50 +3,34 @@ import { interruptedPrompt } from '../backends/engine/interrupted.js'
 import { joinedPrompt, recordTaken } from '../backends/engine/joined-prompt.js'
 import type {
   AgentEvent,
-  AgentMode,
   AgentRequest,
   AgentResult,
-  Approve,
   BackendAdapter,
   BackendEventResult,
-  SecretFile,
   Steer,
 } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import type { MarkdownConfig } from '../prompt/markdown-config-loader.js'
 import type { PromptContext } from '../prompt/system-prompt-assembler.js'
 import { messageOf } from '../errors.js'
-import { type PodAddress, podDirectory } from '../kubernetes/types.js'
+import { podDirectory } from '../kubernetes/types.js'
 import type { Session, SessionRecord } from '../store/sessions.js'
 import type { HookManager } from './hook-manager.js'
 import { liftAdapter, type TurnBackend } from './lift-adapter.js'
 import type { SessionManager } from './session-manager.js'
 
+/** What the runtime decides itself. Everything else in a request reaches the agent as it was given. */
+type OwnParts = 'command' | 'systemPrompt' | 'sessionId' | 'sessionUsage' | 'idleTimeoutMs' | 'onSteerable'
+
 /** One message for an agent. Omitted values come from the configuration. */
-export interface GatewayEvent {
+export interface GatewayEvent extends Omit<AgentRequest, OwnParts> {
   /** The conversation, to which the answer goes. */
   channelId: string
-  prompt: string
   kind?: PromptContext['kind']
-  runId?: string
   /** Whether an earlier attempt was cut off, possibly after the agent had begun. */
   wasInterrupted?: boolean
   /** Whether files can be sent with the answer. */
   canSendFiles?: boolean
-  workingDir?: string
-  /** The pod with the working directory. */
-  pod?: PodAddress
-  mode?: AgentMode
-  model?: string
-  allowedTools?: string[]
-  timeoutMs?: number
-  maxTurns?: number
-  isUntrusted?: boolean
-  environment?: Record<string, string>
-  secretFiles?: SecretFile[]
-  metadata?: Record<string, string>
-  /** Called before each tool use that needs approval; if omitted, the agent need not ask. */
-  approve?: Approve
   /** `own`: a session for this turn only; `idle`: the conversation's, without counting as a use of it. */
   session?: 'own' | 'idle'
   /** A conversation idle for this long begins a new session; defaults to the session manager's value. */
@@ -89,7 +73,7 @@ export interface TurnOutcome {
 }
 
 interface PreparedTurn {
-  event: GatewayEvent
+  event: Omit<GatewayEvent, 'kind' | 'canSendFiles' | 'workingDir'>
   workingDir: string
   /** The workplace that this turn's session belongs to. */
   workplaceKey: string
@@ -153,13 +137,11 @@ export class AgentRuntime {
     signal: AbortSignal,
     listener: TurnListener,
   ): Promise<TurnOutcome> {
-    const workingDir = resolve(event.workingDir ?? this.config.workingDir)
+    const { kind = 'message', canSendFiles = false, workingDir: directory = this.config.workingDir, ...rest } = event
+    const workingDir = resolve(directory)
     const workplaceKey = event.pod ? podDirectory(event.pod, workingDir) : workingDir
-    const systemPrompt = this.systemPromptAssembler.assemble(markdown, {
-      kind: event.kind ?? 'message',
-      canSendFiles: event.canSendFiles ?? false,
-    })
-    const turn: PreparedTurn = { event, workingDir, workplaceKey, systemPrompt, steered: [], signal }
+    const systemPrompt = this.systemPromptAssembler.assemble(markdown, { kind, canSendFiles })
+    const turn: PreparedTurn = { event: rest, workingDir, workplaceKey, systemPrompt, steered: [], signal }
     // Most agents find a session only in the directory where it began, and some hang if it is not there.
     const isHere = known?.directory === workplaceKey
     // Turns that do not use the session do not replace it either.
@@ -187,38 +169,26 @@ export class AgentRuntime {
     session: SessionRecord | undefined,
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
-    const { channelId, wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
-    const { isUntrusted, environment, secretFiles, metadata, pod, approve } = event
-    // No warm process for a session that nobody will continue.
-    const mode = event.session === 'own' ? 'oneshot' : event.mode
+    const { channelId, prompt, wasInterrupted, session: use, sessionIdleMs: _, compose, ...passedOn } = event
     const isResumedWork = wasInterrupted === true && session !== undefined
     let asked: Pick<AgentRequest, 'prompt' | 'command'>
     try {
-      asked = event.compose?.(session?.sessionId) ?? { prompt: event.prompt }
+      asked = compose?.(session?.sessionId) ?? { prompt }
       asked = { ...asked, prompt: joinedPrompt(asked.prompt, steered) }
     } catch (error) {
       return { result: this.#refuse(messageOf(error), listener) }
     }
     const request: AgentRequest = {
+      ...passedOn,
       ...asked,
       ...(isResumedWork && { prompt: interruptedPrompt('The gateway was restarted', 'the restart', asked.prompt) }),
       systemPrompt,
       workingDir,
-      ...(pod && { pod }),
-      ...(mode && { mode }),
+      // No warm process for a session that nobody will continue.
+      ...(use === 'own' && { mode: 'oneshot' }),
       idleTimeoutMs: this.config.idleTimeoutMs,
       ...(session && { sessionId: session.sessionId }),
       ...(session?.usage && { sessionUsage: session.usage }),
-      ...(runId !== undefined && { runId }),
-      ...(model !== undefined && { model }),
-      ...(allowedTools && { allowedTools }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
-      ...(maxTurns !== undefined && { maxTurns }),
-      ...(isUntrusted !== undefined && { isUntrusted }),
-      ...(environment && { environment }),
-      ...(secretFiles && { secretFiles }),
-      ...(metadata && { metadata }),
-      ...(approve && { approve }),
       ...(listener.onSteerable && { onSteerable: (steer) => listener.onSteerable?.(recordTaken(steer, steered)) }),
     }
     const sessionOf = (sessionId: string): Session => ({
@@ -231,7 +201,7 @@ export class AgentRuntime {
     let result: AgentResult | undefined
     for await (const agentEvent of this.#backend.run(request, signal)) {
       if (agentEvent.type === 'complete') result = agentEvent.result
-      if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session && !event.session) {
+      if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session && !use) {
         await listener.keepSession(sessionOf(agentEvent.sessionId))
       }
       listener.onEvent(agentEvent)
@@ -239,8 +209,8 @@ export class AgentRuntime {
     if (result === undefined) throw new Error('A run ended without its complete event')
     const { sessionId, sessionUsage } = result
     // A turn nobody asked for must not become the conversation's session, nor keep it alive.
-    if (sessionId === undefined || (event.session && !session)) return { result }
-    const usedAt = event.session && session?.usedAt
+    if (sessionId === undefined || (use && !session)) return { result }
+    const usedAt = use && session?.usedAt
     return {
       result,
       session: {

@@ -7,11 +7,13 @@ import { nothingSchema } from './api/values.js'
 import { setCookie } from './cookie.js'
 import type { App, Caller } from './dependencies.js'
 import { callerOf } from './routes/changes.js'
+import { routesOf } from './route.js'
 
 /** The rate limit applies only after the body is read, so it must be cheap to read. */
 const LOGIN_BYTES = 1024
 
 export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator, 'login' | 'logout'>): void {
+  const route = routesOf(app, 'login')
   app.route({
     method: 'POST',
     url: '/login',
@@ -30,24 +32,24 @@ export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator,
     },
   })
 
-  app.route({
-    method: 'POST',
-    url: '/logout',
-    config: { scope: 'public' },
-    schema: { summary: 'End the login; the token stays good', tags: ['login'], response: { 204: nothingSchema } },
-    handler: async (request, reply) => {
+  route(
+    'POST /logout',
+    { scope: 'public' },
+    'End the login; the token stays good',
+    { response: { 204: nothingSchema } },
+    async (request, reply) => {
       await authenticator.logout(request)
       return reply.header('set-cookie', setCookie(request)).code(204).send()
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/me',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: { summary: 'What the token of this request allows', tags: ['login'], response: { 200: meSchema } },
-    handler: async (request) => meView(callerOf(request)),
-  })
+  route(
+    'GET /me',
+    { scope: 'read', allowsProjectTokens: true },
+    'What the token of this request allows',
+    { response: { 200: meSchema } },
+    async (request) => meView(callerOf(request)),
+  )
 }
 
 function meView({ name, scope, projects }: Caller): Me {

@@ -6,6 +6,7 @@ import { GatewayError } from '../errors.js'
 import { ticketRequestSchema, ticketSchema } from './api/access.js'
 import { hashOf, presentedHash } from './auth.js'
 import type { App } from './dependencies.js'
+import { routesOf } from './route.js'
 import { toWire } from './wire.js'
 
 const TICKET_MS = 30_000
@@ -58,21 +59,17 @@ export class Tickets {
 
 /** Contract: called before the event streams are registered. */
 export function registerTicketRoute(app: App, tickets: Tickets): void {
+  const route = routesOf(app, 'streams')
   const streams: RegExp[] = []
   app.addHook('onRoute', ({ url, config }) => {
     if (config?.isStream) streams.push(new RegExp(`^${url.replaceAll(/:\w+/g, '[^/]+')}$`))
   })
-  app.route({
-    method: 'POST',
-    url: '/tickets',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'A ticket that opens one event stream once, within 30 seconds',
-      tags: ['streams'],
-      body: ticketRequestSchema,
-      response: { 201: ticketSchema },
-    },
-    handler: async (request, reply) => {
+  route(
+    'POST /tickets',
+    { scope: 'read', allowsProjectTokens: true },
+    'A ticket that opens one event stream once, within 30 seconds',
+    { body: ticketRequestSchema, response: { 201: ticketSchema } },
+    async (request, reply) => {
       const { path } = request.body
       const hash = presentedHash(request)
       if (!streams.some((stream) => stream.test(path))) {
@@ -83,5 +80,5 @@ export function registerTicketRoute(app: App, tickets: Tickets): void {
       const issued = tickets.issue(hash, path)
       return reply.code(201).send(toWire(ticketSchema, { ...issued, url: `${path}?ticket=${issued.ticket}` }))
     },
-  })
+  )
 }

@@ -12,6 +12,7 @@ import { type ActivityEvent, activityHeaders } from '../api/events.js'
 import { streamQuery, streamResponse } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { projectEvent } from '../event-projection.js'
+import { routesOf } from '../route.js'
 import { formatFrame, sendFrames } from '../sse.js'
 import { isoTime } from '../wire.js'
 import { callerOf } from './changes.js'
@@ -24,21 +25,15 @@ order and without gaps for its message, the last one \`complete\`; from the firs
 snapshot, and the events of what still runs from where they were.`
 
 export function registerActivityRoutes(app: App, { gateway, metrics, log }: ServiceDependencies): void {
+  const route = routesOf(app, 'streams')
   const { store, activity, scrubber } = gateway
 
-  app.route({
-    method: 'GET',
-    url: '/activity',
-    config: { scope: 'read', allowsProjectTokens: true, isStream: true },
-    schema: {
-      summary: 'What goes on in all conversations that the token may see, as it happens',
-      description: DESCRIPTION,
-      tags: ['streams'],
-      querystring: streamQuery,
-      headers: activityHeaders,
-      response: { 200: streamResponse },
-    },
-    handler: async (request, reply) => {
+  route(
+    'GET /activity',
+    { scope: 'read', allowsProjectTokens: true, isStream: true },
+    'What goes on in all conversations that the token may see, as it happens',
+    { description: DESCRIPTION, querystring: streamQuery, headers: activityHeaders, response: { 200: streamResponse } },
+    async (request, reply) => {
       const positions = readPositions(request.headers['last-event-id'])
       const visibility = await visibilityOf(callerOf(request), store)
       reply.hijack()
@@ -52,7 +47,7 @@ export function registerActivityRoutes(app: App, { gateway, metrics, log }: Serv
         closed()
       }
     },
-  })
+  )
 }
 
 async function* framesOf(activities: AsyncIterable<Activity>, scrubber: Scrubber): AsyncGenerator<Buffer, void> {

@@ -5,6 +5,7 @@ import * as api from '../api/agents.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf } from '../../backends/engine/backend-names.js'
 import { providerOf } from '../../backends/engine/provider-names.js'
+import { routesOf } from '../route.js'
 import { toWire } from '../wire.js'
 import { auditFor } from './changes.js'
 
@@ -34,20 +35,17 @@ async function probeInTime(backend: AgentBackend): Promise<Probe> {
 }
 
 export function registerAgentRoutes(app: App, dependencies: ServiceDependencies): void {
+  const route = routesOf(app, 'agents')
   const { gateway, projects, now } = dependencies
   const { agents } = gateway
   const probes = new AgentProbes(now)
 
-  app.route({
-    method: 'GET',
-    url: '/agents',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'The agents, what they can do, and whether they are there',
-      tags: ['agents'],
-      response: { 200: api.agentListSchema },
-    },
-    handler: async () => {
+  route(
+    'GET /agents',
+    { scope: 'read', allowsProjectTokens: true },
+    'The agents, what they can do, and whether they are there',
+    { response: { 200: api.agentListSchema } },
+    async () => {
       const available = await agents.availableAgents()
       const registered = agents.available().flatMap((name) => agents.get(name) ?? [])
       const described = registered.map(async (backend) => {
@@ -62,29 +60,27 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
       })
       return { agents: await Promise.all(described) }
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/agents/default',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: { summary: 'The agent of new projects', tags: ['agents'], response: { 200: api.defaultAgentSchema } },
-    handler: async () => defaultAgent(),
-  })
+  route(
+    'GET /agents/default',
+    { scope: 'read', allowsProjectTokens: true },
+    'The agent of new projects',
+    { response: { 200: api.defaultAgentSchema } },
+    async () => defaultAgent(),
+  )
 
-  app.route({
-    method: 'PUT',
-    url: '/agents/default',
-    config: { scope: 'admin' },
-    schema: {
-      summary: 'Choose the agent of new projects, until the gateway starts again',
+  route(
+    'PUT /agents/default',
+    { scope: 'admin' },
+    'Choose the agent of new projects, until the gateway starts again',
+    {
       description:
         'For this gateway alone; CODE_AGENT_DEFAULT chooses it for good, and for each gateway on a database.',
-      tags: ['agents'],
       body: api.newDefaultAgentSchema,
       response: { 200: api.defaultAgentSchema },
     },
-    handler: async (request) => {
+    async (request) => {
       const backend = backendOf(request.body.agent_provider)
       await projects.requireAvailable(backend)
       agents.setDefault(backend)
@@ -92,7 +88,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
       await auditFor(request, now)(gateway.store, about)
       return defaultAgent()
     },
-  })
+  )
 
   function defaultAgent(): api.DefaultAgent {
     const name = agents.defaultProvider()

@@ -6,24 +6,21 @@ import * as api from '../api/approvals.js'
 import { nothingSchema } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
+import { routesOf } from '../route.js'
 import { definedFields, isoTime, toWire } from '../wire.js'
 import { callerOf, mayUse, auditFor } from './changes.js'
 import { visibilityOf, visibleOf } from './visibility.js'
 
 export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDependencies): void {
+  const route = routesOf(app, 'approvals')
   const { store } = gateway
 
-  app.route({
-    method: 'GET',
-    url: '/approvals',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'What agents ask to be allowed, newest first',
-      tags: ['approvals'],
-      querystring: api.approvalQuery,
-      response: { 200: api.approvalPageSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /approvals',
+    { scope: 'read', allowsProjectTokens: true },
+    'What agents ask to be allowed, newest first',
+    { querystring: api.approvalQuery, response: { 200: api.approvalPageSchema } },
+    async (request) => {
       const { state, project, limit, before } = request.query
       const caller = callerOf(request)
       const last = before === undefined ? undefined : await find(before, caller)
@@ -33,70 +30,49 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
       const page = found.slice(0, limit)
       return { approvals: page.map(approvalView), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/approvals/:id',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'What an agent asks to be allowed',
-      tags: ['approvals'],
-      params: api.approvalParams,
-      response: { 200: api.approvalSchema },
-    },
-    handler: async (request) => approvalView(await find(request.params.id, callerOf(request))),
-  })
+  route(
+    'GET /approvals/:id',
+    { scope: 'read', allowsProjectTokens: true },
+    'What an agent asks to be allowed',
+    { params: api.approvalParams, response: { 200: api.approvalSchema } },
+    async (request) => approvalView(await find(request.params.id, callerOf(request))),
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/approvals/:id',
-    config: { scope: 'run', allowsProjectTokens: true },
-    schema: {
-      summary: 'Answer it, once: 409 tells who has answered before',
-      tags: ['approvals'],
-      params: api.approvalParams,
-      body: api.approvalAnswerSchema,
-      response: { 200: api.approvalSchema },
-    },
-    handler: async (request) => {
+  route(
+    'POST /approvals/:id',
+    { scope: 'run', allowsProjectTokens: true },
+    'Answer it, once: 409 tells who has answered before',
+    { params: api.approvalParams, body: api.approvalAnswerSchema, response: { 200: api.approvalSchema } },
+    async (request) => {
       const caller = callerOf(request)
       const { id } = await find(request.params.id, caller)
       const { message, ...rest } = request.body
       const answer = definedFields({ ...rest, message: message ? storableText(message) : undefined, by: caller.name })
       return approvalView(await gateway.approvals.answer(id, answer, auditFor(request, now)))
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/approval-rules',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'What agents may do without a question, newest first',
-      tags: ['approvals'],
-      querystring: api.approvalRuleQuery,
-      response: { 200: api.approvalRuleListSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /approval-rules',
+    { scope: 'read', allowsProjectTokens: true },
+    'What agents may do without a question, newest first',
+    { querystring: api.approvalRuleQuery, response: { 200: api.approvalRuleListSchema } },
+    async (request) => {
       const { project, limit } = request.query
       const filter = definedFields({ projectIds: projectsFor(callerOf(request), project) })
       const rules = await store.approvalRules.list(filter, limit)
       return { rules: rules.map(ruleView) }
     },
-  })
+  )
 
-  app.route({
-    method: 'DELETE',
-    url: '/approval-rules/:id',
-    config: { scope: 'admin', allowsProjectTokens: true },
-    schema: {
-      summary: 'Have the agent ask again',
-      tags: ['approvals'],
-      params: api.approvalParams,
-      response: { 204: nothingSchema },
-    },
-    handler: async (request, reply) => {
+  route(
+    'DELETE /approval-rules/:id',
+    { scope: 'admin', allowsProjectTokens: true },
+    'Have the agent ask again',
+    { params: api.approvalParams, response: { 204: nothingSchema } },
+    async (request, reply) => {
       const { id } = request.params
       const caller = callerOf(request)
       await store.transaction(async (tables) => {
@@ -108,7 +84,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
       })
       return reply.code(204).send()
     },
-  })
+  )
 
   async function find(id: string, caller: Caller): Promise<Approval> {
     const found = await store.approvals.get(id)

@@ -5,6 +5,7 @@ import { projectParams } from '../api/projects.js'
 import { streamQuery, streamResponse } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
+import { routesOf } from '../route.js'
 import { readLastEventId, sendEventStream } from '../sse.js'
 import { auditFor } from './changes.js'
 import { type CommandRecord, findCommand, listCommands } from './command-records.js'
@@ -24,21 +25,16 @@ const streamSchema = {
 }
 
 export function registerCommandRoutes(app: App, dependencies: ServiceDependencies): void {
+  const route = routesOf(app, 'commands')
   const { gateway, projects, metrics, log, now } = dependencies
   const { store, streams } = gateway
 
-  app.route({
-    method: 'GET',
-    url: '/projects/:id/commands',
-    config: { scope: 'read' },
-    schema: {
-      summary: 'The commands of a project, newest first',
-      tags: ['commands'],
-      params: projectParams,
-      querystring: api.commandQuery,
-      response: { 200: api.commandPageSchema },
-    },
-    handler: async ({ params: { id }, query: { limit, before } }) => {
+  route(
+    'GET /projects/:id/commands',
+    { scope: 'read' },
+    'The commands of a project, newest first',
+    { params: projectParams, querystring: api.commandQuery, response: { 200: api.commandPageSchema } },
+    async ({ params: { id }, query: { limit, before } }) => {
       const project = await projects.get(id)
       if (before !== undefined) await findCommand(store, project, before)
       const found = await listCommands(store, project, limit, before)
@@ -48,32 +44,22 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
         next: found.length > limit ? (page.at(-1)?.id ?? null) : null,
       }
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/projects/:id/commands/:commandId',
-    config: { scope: 'read' },
-    schema: {
-      summary: 'A command with its result',
-      tags: ['commands'],
-      params: api.commandParams,
-      response: { 200: api.commandSchema },
-    },
-    handler: async ({ params: { id, commandId } }) => commandView(gateway, id, await find(id, commandId)),
-  })
+  route(
+    'GET /projects/:id/commands/:commandId',
+    { scope: 'read' },
+    'A command with its result',
+    { params: api.commandParams, response: { 200: api.commandSchema } },
+    async ({ params: { id, commandId } }) => commandView(gateway, id, await find(id, commandId)),
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/projects/:id/commands/:commandId/cancel',
-    config: { scope: 'run' },
-    schema: {
-      summary: 'End a command; once more does no harm',
-      tags: ['commands'],
-      params: api.commandParams,
-      response: { 200: api.cancelledSchema },
-    },
-    handler: async (request) => {
+  route(
+    'POST /projects/:id/commands/:commandId/cancel',
+    { scope: 'run' },
+    'End a command; once more does no harm',
+    { params: api.commandParams, response: { 200: api.cancelledSchema } },
+    async (request) => {
       const { id, commandId } = request.params
       await find(id, commandId)
       const outcome = await gateway.cancel(commandId)
@@ -81,30 +67,26 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       if (outcome !== 'finished') await auditFor(request, now)(store, about)
       return { command_id: commandId, outcome }
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/projects/:id/commands/:commandId/events',
-    config: { scope: 'read', isStream: true },
-    schema: { ...streamSchema, summary: 'The events of a command, as they come', params: api.commandParams },
-    handler: async (request, reply) => {
+  route(
+    'GET /projects/:id/commands/:commandId/events',
+    { scope: 'read', isStream: true },
+    'The events of a command, as they come',
+    { ...streamSchema, params: api.commandParams },
+    async (request, reply) => {
       const { id, commandId } = request.params
       await find(id, commandId)
       return stream(commandId, request, reply)
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/projects/:id/streams/:streamId',
-    config: { scope: 'read', isStream: true },
-    schema: {
-      ...streamSchema,
-      summary: 'The events of the command that has this stream_id',
-      params: api.streamParams,
-    },
-    handler: async (request, reply) => {
+  route(
+    'GET /projects/:id/streams/:streamId',
+    { scope: 'read', isStream: true },
+    'The events of the command that has this stream_id',
+    { ...streamSchema, params: api.streamParams },
+    async (request, reply) => {
       const { id, streamId } = request.params
       const commandId = await gateway.hostOf(HTTP_CHANNEL).recall(streamName(await projects.get(id), streamId))
       if (commandId === undefined) {
@@ -113,7 +95,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       }
       return stream(commandId, request, reply)
     },
-  })
+  )
 
   async function find(projectId: string, commandId: string): Promise<CommandRecord> {
     return findCommand(store, await projects.get(projectId), commandId)

@@ -12,6 +12,7 @@ import * as api from '../api/conversations.js'
 import { submitHeaders } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL, WEB_CHANNEL } from '../http-channel.js'
+import { routesOf } from '../route.js'
 import { definedFields, toWire } from '../wire.js'
 import { actorOf, callerOf, mayUse, auditFor } from './changes.js'
 import { addressIn } from './command-records.js'
@@ -20,22 +21,17 @@ import { findChangeable, findConversation } from './visibility.js'
 import { requireProject } from './submit-command.js'
 
 export function registerConversationActionRoutes(app: App, dependencies: ServiceDependencies): void {
+  const route = routesOf(app, 'conversations')
   const { gateway, projects, now, newId } = dependencies
   const { store, commands } = gateway
   const config = { scope: 'run', allowsProjectTokens: true } as const
-  const tags = ['conversations']
 
-  app.route({
-    method: 'POST',
-    url: '/conversations',
+  route(
+    'POST /conversations',
     config,
-    schema: {
-      summary: 'Begin a conversation',
-      tags,
-      body: api.newConversationSchema,
-      response: { 201: api.conversationDetailsSchema },
-    },
-    handler: async (request, reply) => {
+    'Begin a conversation',
+    { body: api.newConversationSchema, response: { 201: api.conversationDetailsSchema } },
+    async (request, reply) => {
       const caller = callerOf(request)
       const { project_id: projectId, ...choices } = request.body
       const { agent_provider: provider } = choices
@@ -53,21 +49,19 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       await choose(id, caller, choices, dependencies)
       return reply.code(201).send(await conversationDetails(await findConversation(id, caller, store), dependencies))
     },
-  })
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/conversations/:id/messages',
+  route(
+    'POST /conversations/:id/messages',
     config,
-    schema: {
-      summary: 'Send a message to a conversation that was begun here',
-      tags,
+    'Send a message to a conversation that was begun here',
+    {
       params: api.conversationParams,
       headers: submitHeaders,
       body: api.newMessageSchema,
       response: { 202: api.takenMessageSchema },
     },
-    handler: async (request, reply) => {
+    async (request, reply) => {
       const { id } = request.params
       const caller = callerOf(request)
       const conversation = await findConversation(id, caller, store)
@@ -81,20 +75,18 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       if (isNew) await auditFor(request, now)(store, { action: 'conversation.message', subject: messageId })
       return reply.code(202).send({ conversation_id: id, message_id: messageId })
     },
-  })
+  )
 
-  app.route({
-    method: 'PATCH',
-    url: '/conversations/:id',
+  route(
+    'PATCH /conversations/:id',
     config,
-    schema: {
-      summary: 'Choose the project, the agent, the model or the queue mode of a conversation',
-      tags,
+    'Choose the project, the agent, the model or the queue mode of a conversation',
+    {
       params: api.conversationParams,
       body: api.conversationChangesSchema,
       response: { 200: api.conversationDetailsSchema },
     },
-    handler: async (request) => {
+    async (request) => {
       const { id } = request.params
       const caller = callerOf(request)
       const conversation = await findChangeable(id, caller, store)
@@ -107,20 +99,14 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       await choose(id, caller, request.body, dependencies)
       return conversationDetails(await findConversation(id, caller, store), dependencies)
     },
-  })
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/conversations/:id/stop',
+  route(
+    'POST /conversations/:id/stop',
     config,
-    schema: {
-      summary: 'End what the agent of a conversation does, or take out the first message that waits',
-      tags,
-      params: api.conversationParams,
-      body: api.stopBodySchema,
-      response: { 200: api.doneSchema },
-    },
-    handler: async (request) => {
+    'End what the agent of a conversation does, or take out the first message that waits',
+    { params: api.conversationParams, body: api.stopBodySchema, response: { 200: api.doneSchema } },
+    async (request) => {
       const caller = callerOf(request)
       const conversation = await findChangeable(request.params.id, caller, store)
       const messageId = request.body?.message_id
@@ -132,39 +118,28 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       gateway.wake()
       return toWire(api.doneSchema, done)
     },
-  })
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/conversations/:id/new-session',
+  route(
+    'POST /conversations/:id/new-session',
     config,
-    schema: {
-      summary: 'Let the next message of a conversation begin a fresh session',
-      tags,
-      params: api.conversationParams,
-      response: { 200: api.doneSchema },
-    },
-    handler: async (request) => {
+    'Let the next message of a conversation begin a fresh session',
+    { params: api.conversationParams, response: { 200: api.doneSchema } },
+    async (request) => {
       const caller = callerOf(request)
       const conversation = await findChangeable(request.params.id, caller, store)
       const done = await commands.act(conversation, actorOf(caller), 'new')
       gateway.wake()
       return toWire(api.doneSchema, done)
     },
-  })
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/conversations/:id/retry',
+  route(
+    'POST /conversations/:id/retry',
     config,
-    schema: {
-      summary: 'Take up a message that failed',
-      tags,
-      params: api.conversationParams,
-      body: api.retryBodySchema,
-      response: { 200: api.doneSchema },
-    },
-    handler: async (request) => {
+    'Take up a message that failed',
+    { params: api.conversationParams, body: api.retryBodySchema, response: { 200: api.doneSchema } },
+    async (request) => {
       const { id } = await findChangeable(request.params.id, callerOf(request), store)
       const { message_id: messageId } = request.body
       await requireMessage(id, messageId, store)
@@ -172,7 +147,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       gateway.wake()
       return { is_change: true, text: 'Taken up again.' }
     },
-  })
+  )
 }
 
 async function requireMessage(id: string, messageId: string, { inbox }: Pick<Store, 'inbox'>): Promise<void> {

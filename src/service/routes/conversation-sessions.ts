@@ -7,27 +7,23 @@ import type { UsedSession } from '../../store/runs.js'
 import * as api from '../api/conversations.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
+import { routesOf } from '../route.js'
 import { definedFields, toWire } from '../wire.js'
 import { beginningOf } from './beginning-of.js'
 import { actorOf, callerOf } from './changes.js'
 import { findChangeable, findConversation, visibilityOf } from './visibility.js'
 
 export function registerConversationSessionRoutes(app: App, dependencies: ServiceDependencies): void {
+  const route = routesOf(app, 'conversations')
   const { config, gateway, now } = dependencies
   const { store, commands, agents, scrubber } = gateway
-  const tags = ['conversations']
 
-  app.route({
-    method: 'GET',
-    url: '/conversations/:id/sessions',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'The sessions that a conversation could go on in, last used first',
-      tags,
-      params: api.conversationParams,
-      response: { 200: api.usedSessionListSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /conversations/:id/sessions',
+    { scope: 'read', allowsProjectTokens: true },
+    'The sessions that a conversation could go on in, last used first',
+    { params: api.conversationParams, response: { 200: api.usedSessionListSchema } },
+    async (request) => {
       const caller = callerOf(request)
       const conversation = await findConversation(request.params.id, caller, store)
       const current = await store.sessions.get(conversation.id)
@@ -44,20 +40,14 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
         ),
       }
     },
-  })
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/conversations/:id/resume',
-    config: { scope: 'run', allowsProjectTokens: true },
-    schema: {
-      summary: 'Let the next message of a conversation go on in an earlier session',
-      tags,
-      params: api.conversationParams,
-      body: api.resumeBodySchema,
-      response: { 200: api.doneSchema },
-    },
-    handler: async (request) => {
+  route(
+    'POST /conversations/:id/resume',
+    { scope: 'run', allowsProjectTokens: true },
+    'Let the next message of a conversation go on in an earlier session',
+    { params: api.conversationParams, body: api.resumeBodySchema, response: { 200: api.doneSchema } },
+    async (request) => {
       const caller = callerOf(request)
       const conversation = await findChangeable(request.params.id, caller, store)
       const { session_id: sessionId } = request.body
@@ -71,7 +61,7 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
       for (const holder of await store.sessions.conversationsIn(session)) await findChangeable(holder, caller, store)
       return toWire(api.doneSchema, await commands.act(conversation, actorOf(caller), 'resume', sessionId))
     },
-  })
+  )
 
   async function sessionsFor(conversation: ConversationView, caller: Caller, prefix?: string): Promise<UsedSession[]> {
     const visibility = await visibilityOf(caller, store)

@@ -8,6 +8,7 @@ import * as api from '../api/conversations.js'
 import { runEventsQuery, runEventsSchema, runParams } from '../api/events.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { projectEvent } from '../event-projection.js'
+import { routesOf } from '../route.js'
 import { definedFields, isoTime, toWire } from '../wire.js'
 import { callerOf } from './changes.js'
 import { runView } from './command-view.js'
@@ -27,20 +28,16 @@ interface Found {
 }
 
 export function registerConversationRoutes(app: App, dependencies: ServiceDependencies): void {
+  const route = routesOf(app, 'conversations')
   const { gateway } = dependencies
   const { store, scrubber } = gateway
 
-  app.route({
-    method: 'GET',
-    url: '/conversations',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'Conversations of all channels, latest first',
-      tags: ['conversations'],
-      querystring: api.conversationQuery,
-      response: { 200: api.conversationPageSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /conversations',
+    { scope: 'read', allowsProjectTokens: true },
+    'Conversations of all channels, latest first',
+    { querystring: api.conversationQuery, response: { 200: api.conversationPageSchema } },
+    async (request) => {
       const { limit, before, state, channel, project, q } = request.query
       const visibility = await visibilityOf(callerOf(request), store)
       const filter = definedFields({ visibility, state, channel, projectId: project })
@@ -57,54 +54,37 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
         next: end && found.length > limit ? `${timeOf(end)}_${end.conversation.id}` : null,
       }
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/conversations/:id',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'A conversation: its agent, its session, what waits, what it has used',
-      tags: ['conversations'],
-      params: api.conversationParams,
-      response: { 200: api.conversationDetailsSchema },
-    },
-    handler: async (request) =>
+  route(
+    'GET /conversations/:id',
+    { scope: 'read', allowsProjectTokens: true },
+    'A conversation: its agent, its session, what waits, what it has used',
+    { params: api.conversationParams, response: { 200: api.conversationDetailsSchema } },
+    async (request) =>
       conversationDetails(await findConversation(request.params.id, callerOf(request), store), dependencies),
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/conversations/:id/messages',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'What was said in a conversation, latest first',
-      tags: ['conversations'],
-      params: api.conversationParams,
-      querystring: api.transcriptQuery,
-      response: { 200: api.transcriptPageSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /conversations/:id/messages',
+    { scope: 'read', allowsProjectTokens: true },
+    'What was said in a conversation, latest first',
+    { params: api.conversationParams, querystring: api.transcriptQuery, response: { 200: api.transcriptPageSchema } },
+    async (request) => {
       const { limit, before } = request.query
       const { id } = await findConversation(request.params.id, callerOf(request), store)
       const limits = { entries: limit, bytes: PAGE_BYTES }
       const { entries, isLast } = await store.conversationViews.transcript(id, limits, before)
       return { entries: await transcriptView(entries, store), next: isLast ? null : (entries.at(-1)?.seq ?? null) }
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/runs/:id/events',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'The events of a run as they are stored, in order',
-      tags: ['conversations'],
-      params: runParams,
-      querystring: runEventsQuery,
-      response: { 200: runEventsSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /runs/:id/events',
+    { scope: 'read', allowsProjectTokens: true },
+    'The events of a run as they are stored, in order',
+    { params: runParams, querystring: runEventsQuery, response: { 200: runEventsSchema } },
+    async (request) => {
       const { after, limit } = request.query
       const found = await store.runs.get(request.params.id)
       const [run] = await visibleOf(found ? [found] : [], callerOf(request), store)
@@ -125,7 +105,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
         next: page.isLast ? null : (events.at(-1)?.id ?? null),
       }
     },
-  })
+  )
 }
 
 /** Conversations with a hit, latest hit first, after `last`. */

@@ -10,6 +10,7 @@ import { projectParams } from '../api/projects.js'
 import { submitHeaders } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { providerOf } from '../../backends/engine/provider-names.js'
+import { routesOf } from '../route.js'
 import { fromWire, definedFields, millisecondsOf, toWire } from '../wire.js'
 import { callerOf, auditFor } from './changes.js'
 import { streamUrl } from './command-view.js'
@@ -22,47 +23,34 @@ interface Submission {
 }
 
 export function registerExecuteRoutes(app: App, dependencies: ServiceDependencies): void {
+  const route = routesOf(app, 'commands')
   const { config, gateway, projects, now } = dependencies
   const response = { 202: api.submittedSchema }
 
   for (const path of ['claude', 'execute']) {
-    app.route({
-      method: 'POST',
-      url: `/projects/:id/${path}`,
-      config: { scope: 'run' },
-      schema: {
-        summary: 'Have the agent of a project do something',
-        tags: ['commands'],
-        params: projectParams,
-        headers: submitHeaders,
-        body: api.executeBodySchema,
-        response,
-      },
-      handler: async (request, reply) => {
+    route(
+      `POST /projects/:id/${path}`,
+      { scope: 'run' },
+      'Have the agent of a project do something',
+      { params: projectParams, headers: submitHeaders, body: api.executeBodySchema, response },
+      async (request, reply) => {
         const { prompt, timeout, ...rest } = request.body
         const options = fromWire({ ...rest, timeoutMs: timeout && millisecondsOf(timeout) })
         return reply.code(202).send(await submit(request, { text: prompt, options, action: 'command.execute' }))
       },
-    })
+    )
   }
 
   for (const [path, body] of [
     ['shell', api.shellBodySchema],
     ['git', api.gitBodySchema],
   ] as const) {
-    app.route({
-      method: 'POST',
-      url: `/projects/:id/${path}`,
-      config: { scope: 'admin' },
-      schema: {
-        summary: path === 'git' ? 'Run git in a project' : 'Run a command in a project',
-        tags: ['commands'],
-        params: projectParams,
-        headers: submitHeaders,
-        body,
-        response,
-      },
-      handler: async (request, reply) => {
+    route(
+      `POST /projects/:id/${path}`,
+      { scope: 'admin' },
+      path === 'git' ? 'Run git in a project' : 'Run a command in a project',
+      { params: projectParams, headers: submitHeaders, body, response },
+      async (request, reply) => {
         const { command: args, timeout, ...rest } = request.body
         const command = path === 'git' ? ['git', ...args] : args
         const options = fromWire({ ...rest, command, timeoutMs: timeout && millisecondsOf(timeout) })
@@ -70,7 +58,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
           .code(202)
           .send(await submit(request, { text: commandLine(command), options, action: `command.${path}` }))
       },
-    })
+    )
   }
 
   async function submit(

@@ -4,6 +4,7 @@ import { type Figures, figureSchema, figuresQuery, figuresSchema } from '../api/
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf } from '../../backends/engine/backend-names.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
+import { routesOf } from '../route.js'
 import { definedFields, toWire } from '../wire.js'
 import { callerOf } from './changes.js'
 import { visibilityOf } from './visibility.js'
@@ -13,19 +14,15 @@ const DEFAULT_DAYS = 30
 const MAX_DAYS = 366
 
 export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependencies): void {
+  const route = routesOf(app, 'operation')
   const { store } = gateway
 
-  app.route({
-    method: 'GET',
-    url: '/figures',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'What runs that have ended took and came to, by day, agent or project',
-      tags: ['operation'],
-      querystring: figuresQuery,
-      response: { 200: figuresSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /figures',
+    { scope: 'read', allowsProjectTokens: true },
+    'What runs that have ended took and came to, by day, agent or project',
+    { querystring: figuresQuery, response: { 200: figuresSchema } },
+    async (request) => {
       const { group, agent, project } = request.query
       const { first, last } = rangeOf(request.query, now())
       const filter = definedFields({
@@ -45,7 +42,7 @@ export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependen
         total: figureView(total, undefined),
       }
     },
-  })
+  )
 }
 
 /** The start of the first and the last day. Contract: throws `request_invalid` for an empty or too long range. */

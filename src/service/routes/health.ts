@@ -4,25 +4,23 @@ import type { Store } from '../../store/store.js'
 import { healthSchema, metricsResponse, type QueueCounts, readySchema } from '../api/operation.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { providerOf } from '../../backends/engine/provider-names.js'
+import { routesOf } from '../route.js'
 
 const STORE_TIMEOUT_MS = 2_000
 
 export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDependencies): void {
+  const route = routesOf(app, 'operation')
   const { agents, store } = gateway
   const countInTime = (): Promise<CountedQueue | undefined> =>
     within(STORE_TIMEOUT_MS, countQueue(store)).catch(() => undefined)
   let checking: Promise<boolean> | undefined
 
-  app.route({
-    method: 'GET',
-    url: '/health',
-    config: { scope: 'read', allowsProjectTokens: true, answersWithoutStore: true },
-    schema: {
-      summary: 'How the gateway is',
-      tags: ['operation'],
-      response: { 200: healthSchema, 503: healthSchema },
-    },
-    handler: async (_, reply) => {
+  route(
+    'GET /health',
+    { scope: 'read', allowsProjectTokens: true, answersWithoutStore: true },
+    'How the gateway is',
+    { response: { 200: healthSchema, 503: healthSchema } },
+    async (_, reply) => {
       const startedAt = performance.now()
       const [queue, available] = await Promise.all([countInTime(), agents.availableAgents()])
       const names = available.map((backend) => backend.name())
@@ -41,18 +39,14 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
         queue: queue?.counts ?? null,
       })
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/ready',
-    config: { scope: 'public', isUnlimited: true },
-    schema: {
-      summary: 'Whether the gateway takes commands',
-      tags: ['operation'],
-      response: { 200: readySchema },
-    },
-    handler: async () => {
+  route(
+    'GET /ready',
+    { scope: 'public', isUnlimited: true },
+    'Whether the gateway takes commands',
+    { response: { 200: readySchema } },
+    async () => {
       // All concurrent requests share one query, since nothing else limits them.
       checking ??= within(STORE_TIMEOUT_MS, store.ledger.gateways())
         .then((found) => found !== undefined)
@@ -63,19 +57,15 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
       if (await checking) return { status: 'ready' as const }
       throw new GatewayError('store_unavailable', 'The database does not answer. Try again later.')
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/metrics',
-    config: { scope: 'read', answersWithoutStore: true },
-    schema: {
-      summary: 'Metrics for Prometheus',
-      tags: ['operation'],
-      response: { 200: metricsResponse },
-    },
-    handler: async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
-  })
+  route(
+    'GET /metrics',
+    { scope: 'read', answersWithoutStore: true },
+    'Metrics for Prometheus',
+    { response: { 200: metricsResponse } },
+    async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
+  )
 }
 
 interface CountedQueue {

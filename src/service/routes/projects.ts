@@ -7,10 +7,12 @@ import { nothingSchema } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf } from '../../backends/engine/backend-names.js'
 import { providerOf } from '../../backends/engine/provider-names.js'
+import { routesOf } from '../route.js'
 import { fromWire, millisecondsOf, toWire } from '../wire.js'
 import { callerOf, mayUse, auditFor } from './changes.js'
 
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
+  const route = routesOf(app, 'projects')
   const { config, gateway, projects, now } = dependencies
   const view = (project: ProjectRecord): api.Project => {
     const { agent, backend } = resolveAgent({}, project, config, gateway.agents)
@@ -25,33 +27,24 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     })
   }
 
-  app.route({
-    method: 'GET',
-    url: '/projects',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'The projects that the token may use',
-      tags: ['projects'],
-      response: { 200: api.projectListSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /projects',
+    { scope: 'read', allowsProjectTokens: true },
+    'The projects that the token may use',
+    { response: { 200: api.projectListSchema } },
+    async (request) => {
       const caller = callerOf(request)
       const known = await projects.list()
       return { projects: known.filter(({ id }) => mayUse(caller, id)).map(view) }
     },
-  })
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/projects',
-    config: { scope: 'admin' },
-    schema: {
-      summary: 'Make a project from a directory, a git repository, a template or a pod',
-      tags: ['projects'],
-      body: api.newProjectSchema,
-      response: { 201: api.projectSchema },
-    },
-    handler: async (request, reply) => {
+  route(
+    'POST /projects',
+    { scope: 'admin' },
+    'Make a project from a directory, a git repository, a template or a pod',
+    { body: api.newProjectSchema, response: { 201: api.projectSchema } },
+    async (request, reply) => {
       const { agent_provider: provider, timeout, template, ...rest } = request.body
       const asked = fromWire({
         ...rest,
@@ -62,33 +55,22 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
       const project = await projects.create(asked, clientGone(reply), auditFor(request, now))
       return reply.code(201).send(view(project))
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/projects/:id',
-    config: { scope: 'read' },
-    schema: {
-      summary: 'A project',
-      tags: ['projects'],
-      params: api.projectParams,
-      response: { 200: api.projectSchema },
-    },
-    handler: async ({ params }) => view(await projects.get(params.id)),
-  })
+  route(
+    'GET /projects/:id',
+    { scope: 'read' },
+    'A project',
+    { params: api.projectParams, response: { 200: api.projectSchema } },
+    async ({ params }) => view(await projects.get(params.id)),
+  )
 
-  app.route({
-    method: 'PATCH',
-    url: '/projects/:id',
-    config: { scope: 'admin' },
-    schema: {
-      summary: 'Change a project',
-      tags: ['projects'],
-      params: api.projectParams,
-      body: api.projectChangesSchema,
-      response: { 200: api.projectSchema },
-    },
-    handler: async (request) => {
+  route(
+    'PATCH /projects/:id',
+    { scope: 'admin' },
+    'Change a project',
+    { params: api.projectParams, body: api.projectChangesSchema, response: { 200: api.projectSchema } },
+    async (request) => {
       const { agent_provider: provider, timeout, ...rest } = request.body
       const changes = fromWire({
         ...rest,
@@ -97,26 +79,20 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
       })
       return view(await projects.update(request.params.id, changes, auditFor(request, now)))
     },
-  })
+  )
 
-  app.route({
-    method: 'DELETE',
-    url: '/projects/:id',
-    config: { scope: 'admin' },
-    schema: {
-      summary: 'Remove a project, with its credentials and the right of tokens to use it',
-      tags: ['projects'],
-      params: api.projectParams,
-      querystring: api.removeProjectQuery,
-      response: { 204: nothingSchema },
-    },
-    handler: async (request, reply) => {
+  route(
+    'DELETE /projects/:id',
+    { scope: 'admin' },
+    'Remove a project, with its credentials and the right of tokens to use it',
+    { params: api.projectParams, querystring: api.removeProjectQuery, response: { 204: nothingSchema } },
+    async (request, reply) => {
       const { id } = request.params
       const { delete_files: deletesFiles } = request.query
       await projects.remove(id, { deletesFiles }, auditFor(request, now))
       return reply.code(204).send()
     },
-  })
+  )
 }
 
 // Aborted when the client has left or has its answer. Not on the request's `close`, which comes with the end of its

@@ -5,26 +5,23 @@ import type { Delivery } from '../../store/outbox.js'
 import * as api from '../api/queue.js'
 import { pageQuery } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
+import { routesOf } from '../route.js'
 import { toWire } from '../wire.js'
 import { beginningOf } from './beginning-of.js'
 import { callerOf, auditFor } from './changes.js'
 import { visibilityOf, visibleOf } from './visibility.js'
 
 export function registerQueueRoutes(app: App, dependencies: ServiceDependencies): void {
+  const route = routesOf(app, 'queue')
   const { gateway, now } = dependencies
   const { store, queue, scrubber } = gateway
 
-  app.route({
-    method: 'GET',
-    url: '/queue',
-    config: { scope: 'read' },
-    schema: {
-      summary: 'What waits, is worked on, has failed or could not be delivered',
-      tags: ['queue'],
-      querystring: pageQuery,
-      response: { 200: api.overviewSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /queue',
+    { scope: 'read' },
+    'What waits, is worked on, has failed or could not be delivered',
+    { querystring: pageQuery, response: { 200: api.overviewSchema } },
+    async (request) => {
       const { limit } = request.query
       const visibility = await visibilityOf(callerOf(request), store)
       const open = await store.inbox.listOpen(limit, visibility)
@@ -36,50 +33,35 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
         undelivered: undelivered.map(replyView),
       }
     },
-  })
+  )
 
-  app.route({
-    method: 'GET',
-    url: '/queue/:id',
-    config: { scope: 'read' },
-    schema: {
-      summary: 'One message or reply',
-      tags: ['queue'],
-      params: api.entryParams,
-      response: { 200: api.entrySchema },
-    },
-    handler: async (request) => show(request.params.id, callerOf(request)),
-  })
+  route(
+    'GET /queue/:id',
+    { scope: 'read' },
+    'One message or reply',
+    { params: api.entryParams, response: { 200: api.entrySchema } },
+    async (request) => show(request.params.id, callerOf(request)),
+  )
 
-  app.route({
-    method: 'POST',
-    url: '/queue/:id/retry',
-    config: { scope: 'admin' },
-    schema: {
-      summary: 'Take up a dead letter, or send an undelivered reply again',
-      tags: ['queue'],
-      params: api.entryParams,
-      response: { 200: api.entrySchema },
-    },
-    handler: async (request) => {
+  route(
+    'POST /queue/:id/retry',
+    { scope: 'admin' },
+    'Take up a dead letter, or send an undelivered reply again',
+    { params: api.entryParams, response: { 200: api.entrySchema } },
+    async (request) => {
       const { id } = request.params
       await queue.retry(id, auditFor(request, now))
       gateway.wake()
       return show(id, callerOf(request))
     },
-  })
+  )
 
-  app.route({
-    method: 'DELETE',
-    url: '/queue/:id',
-    config: { scope: 'admin' },
-    schema: {
-      summary: 'Take a message out that nobody works on, or let go of a reply',
-      tags: ['queue'],
-      params: api.entryParams,
-      response: { 200: api.entrySchema },
-    },
-    handler: async (request) => {
+  route(
+    'DELETE /queue/:id',
+    { scope: 'admin' },
+    'Take a message out that nobody works on, or let go of a reply',
+    { params: api.entryParams, response: { 200: api.entrySchema } },
+    async (request) => {
       const { id } = request.params
       const outcome = await queue.drop(id, auditFor(request, now))
       if (outcome === 'active') {
@@ -90,7 +72,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       gateway.wake()
       return show(id, callerOf(request))
     },
-  })
+  )
 
   async function show(id: string, caller: Caller): Promise<api.QueueEntry> {
     const [message] = await visibleOf(await store.inbox.getAll([id]), caller, store)

@@ -1,18 +1,16 @@
 import { templateListSchema, templateSchema, templateVariableSchema } from '../api/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
+import { routesOf } from '../route.js'
 import { toWire } from '../wire.js'
 
 export function registerTemplateRoutes(app: App, { projects }: ServiceDependencies): void {
-  app.route({
-    method: 'GET',
-    url: '/templates',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'What new projects can be made from',
-      tags: ['projects'],
-      response: { 200: templateListSchema },
-    },
-    handler: async () => {
+  const route = routesOf(app, 'projects')
+  route(
+    'GET /templates',
+    { scope: 'read', allowsProjectTokens: true },
+    'What new projects can be made from',
+    { response: { 200: templateListSchema } },
+    async () => {
       const templates = await projects.templates()
       return {
         templates: templates.map(({ variables, ...template }) =>
@@ -23,5 +21,5 @@ export function registerTemplateRoutes(app: App, { projects }: ServiceDependenci
         ),
       }
     },
-  })
+  )
 }
