@@ -78,8 +78,8 @@ async function compose(
   const activity = new ActivityHub(store, streams, now)
 
   const names = channels.map(({ name }) => name)
-  const steps = onStep && { onStep }
-  const shared = { config, gatewayId: self.id, store, scrubber, scrub, ...steps, log, now, newId: randomUUID }
+  const told = onStep && { onStep }
+  const shared = { config, gatewayId: self.id, store, scrubber, scrub, ...told, log, now, newId: randomUUID }
   const only = address === undefined ? {} : { address }
   for (const channel of channels) onClose(() => channel.close())
   const approvals = new ApprovalService({ ...shared, channels, onAsked: () => sender.wake() })
@@ -137,16 +137,7 @@ async function compose(
     onClose(() => channel.stop())
     await channel.start(hostOf(channel.name))
   }
-  const scheduler = new Scheduler({
-    config,
-    channels: names,
-    hostOf,
-    store,
-    markdown,
-    commands: commandRuntime,
-    log,
-    now,
-  })
+  const scheduler = new Scheduler({ ...shared, channels: names, hostOf, markdown, commands: commandRuntime })
   onClose(() => scheduler.stop())
   if (address === undefined) scheduler.start()
   lookAgain()

@@ -10,10 +10,6 @@ import type { AgentResult } from './backends/types.js'
 import { runnerName } from './backends/engine/provider-names.js'
 import type { RunTurn, Work } from './turns/types.js'
 
-export interface MetricsOptions {
-  now: () => number
-}
-
 /** Read at each scrape, since another gateway may have changed it. */
 export interface MetricsSources {
   /** Messages by state. */
@@ -43,7 +39,7 @@ const TURN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_6
 const WAIT_SECONDS = [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800]
 const STORE_SECONDS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5]
 
-export function createMetrics({ now }: MetricsOptions): Metrics {
+export function createMetrics({ now }: { now: () => number }): Metrics {
   const registry = new Registry()
   const registers = [registry]
   let sources: MetricsSources | undefined

@@ -27,11 +27,6 @@ const DELAY_MS = 5_000
 /** No write takes that long: anything older was left by a process that died. */
 const LEFTOVER_MS = 3_600_000
 
-export interface Rebuilt {
-  conversations: number
-  days: number
-}
-
 export class Archive {
   readonly #pending = new Set<string>()
   #writing: Promise<void> | undefined
@@ -59,7 +54,7 @@ export class Archive {
   }
 
   /** Rewrites every day of every conversation. Files unknown to the database are left alone. */
-  async rebuild(): Promise<Rebuilt> {
+  async rebuild(): Promise<{ conversations: number; days: number }> {
     const rebuilt = { conversations: 0, days: 0 }
     for (let afterId = ''; ;) {
       const conversations = await this.store.archive.conversations(afterId, CONVERSATIONS_AT_ONCE)

@@ -1,4 +1,4 @@
-import { ACTIVITY_EVENT_NAMES } from '../core/event-names.js'
+import { ACTIVITY_EVENT_NAMES } from '../core/wire-names.js'
 import type { ActivityEvent } from '../service/api/events.js'
 import type { Connection } from './connection.js'
 import { type StreamOptions, streamEvents } from './event-stream.js'

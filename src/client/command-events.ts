@@ -1,4 +1,4 @@
-import { STREAM_EVENT_NAMES } from '../core/event-names.js'
+import { STREAM_EVENT_NAMES } from '../core/wire-names.js'
 import type { CommandEvent } from '../service/api/events.js'
 import type { Connection } from './connection.js'
 import { streamEvents } from './event-stream.js'

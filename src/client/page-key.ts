@@ -1,3 +1,5 @@
+import { PAGE_KEY_HEADER } from '../core/wire-names.js'
+
 const NAME = 'aetheel-page-key'
 
 interface KeyStorage {
@@ -12,7 +14,7 @@ export class PageKey {
 
   header(): Record<string, string> {
     const key = this.#storage.getItem(NAME)
-    return key === null ? {} : { 'x-aetheel-page-key': key }
+    return key === null ? {} : { [PAGE_KEY_HEADER]: key }
   }
 
   save(key: string): void {

@@ -3,6 +3,7 @@ import { interruptedPrompt } from '../backends/engine/interrupted.js'
 import { joinedPrompt, recordTaken } from '../backends/engine/joined-prompt.js'
 import type {
   AgentEvent,
+  AgentFailure,
   AgentRequest,
   AgentResult,
   BackendAdapter,
@@ -176,7 +177,7 @@ export class AgentRuntime {
       asked = compose?.(session?.sessionId) ?? { prompt }
       asked = { ...asked, prompt: joinedPrompt(asked.prompt, steered) }
     } catch (error) {
-      return { result: this.#refuse(messageOf(error), listener) }
+      return failTurn({ reason: 'refused', message: messageOf(error) }, listener, this.now())
     }
     const request: AgentRequest = {
       ...passedOn,
@@ -220,16 +221,20 @@ export class AgentRuntime {
       },
     }
   }
+}
 
-  /** Ends a turn that could not be composed, with the usual events. */
-  #refuse(message: string, listener: TurnListener): AgentResult {
-    const reason = 'refused' as const
-    const result = { isError: true, durationMs: 0, failure: { reason, message, report: message } }
-    const timestamp = this.now()
-    listener.onEvent({ type: 'error', content: message, reason, timestamp })
-    listener.onEvent({ type: 'complete', result, timestamp })
-    return result
-  }
+/** Ends a turn that no agent has ended, with the usual events. */
+export function failTurn(
+  failure: Omit<AgentFailure, 'report'>,
+  { onEvent }: Pick<TurnListener, 'onEvent'>,
+  timestamp: number,
+  durationMs = 0,
+): TurnOutcome {
+  const { reason, message } = failure
+  const result = { isError: true, durationMs, failure: { ...failure, report: message } }
+  onEvent({ type: 'error', content: message, reason, timestamp })
+  onEvent({ type: 'complete', result, timestamp })
+  return { result, notes: [] }
 }
 
 export function toEventResult(result: BackendEventResult, targetChannelId: string): EventResult {

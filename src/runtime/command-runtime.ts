@@ -74,8 +74,7 @@ export class CommandRuntime {
     const startedAt = now()
     const record = new CommandRecord(scrubber, now, onEvent)
     record.add({ type: 'started' })
-    const output = new CommandOutput((event) => record.add(event))
-    const { exitCode, problem } = await this.#runInPlace(request, signal, output)
+    const { exitCode, problem } = await this.#runInPlace(request, signal, record)
     if (problem) record.add({ type: 'error', content: problem.message, reason: problem.reason })
     return record.complete({
       isError: exitCode !== 0,
@@ -85,7 +84,7 @@ export class CommandRuntime {
     })
   }
 
-  async #runInPlace(request: CommandRequest, signal: AbortSignal, output: CommandOutput): Promise<Ending> {
+  async #runInPlace(request: CommandRequest, signal: AbortSignal, record: CommandRecord): Promise<Ending> {
     let place: Place | undefined
     try {
       place = await this.#place(request, signal)
@@ -95,7 +94,7 @@ export class CommandRuntime {
         files.write(variable, content),
       ])
       const environment = { ...request.environment, ...Object.fromEntries(paths) }
-      return await this.#runProcess({ ...request, environment }, place, signal, output)
+      return await this.#runProcess({ ...request, environment }, place, signal, record)
     } catch (error) {
       if (signal.aborted) return { problem: CANCELLED }
       if (error instanceof PodError) return endingOfPod(error)
@@ -124,7 +123,7 @@ export class CommandRuntime {
     request: CommandRequest,
     place: Place,
     signal: AbortSignal,
-    output: CommandOutput,
+    record: CommandRecord,
   ): Promise<Ending> {
     const { owner } = this.dependencies
     const { directory, runId, timeoutMs, environment, isUntrusted } = request
@@ -159,8 +158,8 @@ export class CommandRuntime {
       runId,
       ...(owner && { owner }),
       stopSignal: 'SIGTERM',
-      onStdout: (chunk) => output.onStdout(chunk),
-      onStderr: (chunk) => output.onStderr(chunk),
+      onStdout: (chunk) => record.print('stdout', chunk),
+      onStderr: (chunk) => record.print('stderr', chunk),
     })
     const stop = (problem: Problem): void => {
       stopped ??= problem
@@ -173,7 +172,8 @@ export class CommandRuntime {
     const exit = await child.ended
     clearTimeout(timer)
     signal.removeEventListener('abort', cancel)
-    output.end()
+    record.print('stdout')
+    record.print('stderr')
 
     if ('spawnError' in exit) {
       const message = `${command} could not be started: ${exit.spawnError.message}`
@@ -216,34 +216,10 @@ function endingOfPod(loss: PodLoss): Ending {
 
 const CANCELLED: Problem = { reason: 'cancelled', message: 'The command was cancelled.' }
 
-/** Turns a command's output into events. */
-class CommandOutput {
-  readonly #stdout = new StringDecoder('utf8')
-  readonly #stderr = new StringDecoder('utf8')
-
-  constructor(private readonly emit: (event: AgentEventBody) => void) {}
-
-  onStdout(chunk: Buffer): void {
-    this.#print(this.#stdout.write(chunk), {})
-  }
-
-  onStderr(chunk: Buffer): void {
-    this.#print(this.#stderr.write(chunk), STDERR)
-  }
-
-  end(): void {
-    this.#print(this.#stdout.end(), {})
-    this.#print(this.#stderr.end(), STDERR)
-  }
-
-  #print(text: string, about: { metadata?: Record<string, unknown> }): void {
-    if (text !== '') this.emit({ type: 'output', content: text, stream: 'stdout', ...about })
-  }
-}
-
 /** Collects a command's events. Secrets are hidden before text is cut, since half a secret is not recognised. */
 class CommandRecord {
   readonly #events: EventScrubber
+  readonly #decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
   readonly #printed = new BoundedText()
   #characters = 0
 
@@ -253,6 +229,15 @@ class CommandRecord {
     private readonly onEvent: (event: AgentEvent) => void,
   ) {
     this.#events = new EventScrubber(scrubber)
+  }
+
+  /** Without a chunk, the stream has ended. */
+  print(stream: 'stdout' | 'stderr', chunk?: Buffer): void {
+    const decoder = this.#decoders[stream]
+    const content = chunk ? decoder.write(chunk) : decoder.end()
+    // Agent events only know the stream `stdout`.
+    const origin = stream === 'stderr' && { metadata: { stream } }
+    if (content !== '') this.add({ type: 'output', content, stream: 'stdout', ...origin })
   }
 
   add(event: AgentEventBody): void {
@@ -287,6 +272,3 @@ class CommandRecord {
     this.onEvent({ type: 'notice', content: 'The command printed too much; what follows is left out.', timestamp })
   }
 }
-
-/** Agent events only know the stream `stdout`. */
-const STDERR = { metadata: { stream: 'stderr' } }

@@ -4,6 +4,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { agentEnvironment } from '../core/agent-environment.js'
+import { startDeadline } from '../core/async.js'
 import type { HookConfig, HookName } from '../config/schema.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import { messageOf } from '../errors.js'
@@ -129,7 +130,7 @@ class HookQueue {
     await nextTurn()
     for (let call = this.#waiting.shift(); call; call = this.#waiting.shift()) {
       this.#current = new AbortController()
-      const outcome = await this.#make(call, this.#current).catch(
+      const outcome = await this.#make(call, this.#current.signal).catch(
         // Cannot happen by contract, but an unhandled rejection would end the gateway.
         (error: unknown): CommandOutcome => ({ ok: false, problem: `failed: ${messageOf(error)}` }),
       )
@@ -142,7 +143,7 @@ class HookQueue {
     this.#isDropping = false
   }
 
-  async #make({ hook, body }: HookCall, stopping: AbortController): Promise<CommandOutcome> {
+  async #make({ hook, body }: HookCall, stopping: AbortSignal): Promise<CommandOutcome> {
     const { command = [], url, timeoutMs } = this.definition
     if (url !== undefined) return post(url, body, timeoutMs, stopping)
     const { environment, passVariables, workingDir, owner } = this.dependencies
@@ -152,7 +153,7 @@ class HookQueue {
       environment: { ...agentEnvironment(environment, passVariables), AETHEEL_HOOK: hook },
       stdin: body,
       timeoutMs,
-      signal: stopping.signal,
+      signal: stopping,
       owner,
     })
   }
@@ -167,12 +168,8 @@ function targetOf({ command, url }: HookConfig): string {
   return url === undefined ? (command?.[0] ?? 'nothing') : new URL(url).host
 }
 
-async function post(url: string, body: string, timeoutMs: number, stopping: AbortController): Promise<CommandOutcome> {
-  let isTimeUp = false
-  const timer = setTimeout(() => {
-    isTimeUp = true
-    stopping.abort()
-  }, timeoutMs)
+async function post(url: string, body: string, timeoutMs: number, stopping: AbortSignal): Promise<CommandOutcome> {
+  const deadline = startDeadline(timeoutMs, stopping)
   try {
     const { address, headers } = splitCredentials(url)
     const response = await fetch(address, {
@@ -181,17 +178,17 @@ async function post(url: string, body: string, timeoutMs: number, stopping: Abor
       body,
       // The payload is meant for this address only.
       redirect: 'error',
-      signal: stopping.signal,
+      signal: deadline.signal,
     })
     // The response is not read: it may never end.
     await response.body?.cancel()
     return response.ok ? { ok: true } : { ok: false, problem: `answered with status ${response.status}` }
   } catch (error) {
-    if (isTimeUp) return { ok: false, problem: `did not answer within ${timeoutMs} ms` }
-    if (stopping.signal.aborted) return { ok: false, problem: 'was stopped' }
+    if (stopping.aborted) return { ok: false, problem: 'was stopped' }
+    if (deadline.signal.aborted) return { ok: false, problem: `did not answer within ${timeoutMs} ms` }
     return { ok: false, problem: `could not be reached: ${networkProblem(error)}` }
   } finally {
-    clearTimeout(timer)
+    deadline.clear()
   }
 }
 

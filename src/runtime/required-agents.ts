@@ -47,16 +47,9 @@ function replyOf({ twilioAccountSid, inbound }: GatewayConfig): ReplyConfig | un
   return twilioAccountSid === undefined ? undefined : inbound?.reply
 }
 
-function neededAgents(config: GatewayConfig): NeededAgent[] {
+/** `executable` is that of the operator's own command, if any. */
+function neededAgents(config: GatewayConfig): Array<{ name: BackendName; executable: string | undefined }> {
   const { agent, command } = replyOf(config) ?? {}
-  const [executable] = command ?? []
-  return [
-    { name: config.agentBackend },
-    ...(agent ? [{ name: agent.kind, ...(executable !== undefined && { executable }) }] : []),
-  ]
-}
-
-interface NeededAgent {
-  name: BackendName
-  executable?: string
+  const relayed = agent ? [{ name: agent.kind, executable: command?.[0] }] : []
+  return [{ name: config.agentBackend, executable: undefined }, ...relayed]
 }

@@ -28,6 +28,7 @@ const MAX_PARAMETER_CHARACTERS = 300
 
 export async function createApp(dependencies: ServiceDependencies, limits: Limits = DEFAULT_LIMITS): Promise<App> {
   const { config, gateway, log, now, newId } = dependencies
+  const { store, scrubber } = gateway
   const app: App = fastify({
     // We log ourselves; the framework would log URLs, which may contain tickets.
     logger: false,
@@ -39,12 +40,14 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     exposeHeadRoutes: false,
     genReqId: () => newId(),
     frameworkErrors: (error, request, reply) => {
-      sendError(
-        errorOfCheck(() => checkSender(request, config, app.server.address()), error),
-        request,
-        reply,
-        { log, scrubber: gateway.scrubber },
-      )
+      let shown: unknown = error
+      try {
+        checkSender(request, config, app.server.address())
+      } catch (refusal) {
+        // It comes before every other error, as on every route.
+        shown = refusal
+      }
+      sendError(shown, request, reply, { log, scrubber })
     },
     clientErrorHandler: (error, socket) => {
       const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
@@ -52,11 +55,11 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     },
   }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
-  // Covers all JSON except errors, which `sendError` writes: prompts and arguments are also read by clients other than
-  // their sender.
+  // The door of all JSON except errors, which `sendError` writes: prompts and arguments are also read by clients other
+  // than their sender.
   app.setSerializerCompiler((route: Parameters<typeof serializerCompiler>[0]) => {
     const serialize = serializerCompiler(route)
-    return (answer) => gateway.scrubber.scrubJson(serialize(answer))
+    return (answer) => scrubber.scrubJson(serialize(answer))
   })
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
@@ -72,7 +75,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     })
   })
 
-  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, { log, scrubber: gateway.scrubber }))
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, { log, scrubber }))
   app.addHook('onRequest', async (request, reply) => {
     // On the raw response, where event streams are written.
     reply.raw.setHeader('x-request-id', request.id)
@@ -83,13 +86,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
   await app.register(rateLimit, { global: false })
 
   const tickets = new Tickets(now)
-  const authenticator = new Authenticator({
-    tokens: gateway.store.tokens,
-    tickets,
-    scrubber: gateway.scrubber,
-    log,
-    now,
-  })
+  const authenticator = new Authenticator({ tokens: store.tokens, tickets, scrubber, log, now })
   const open = new OpenResponses(limits)
   addGuards(app, { config, authenticator, open, limits })
   app.addHook('preClose', async () => open.endStreams())
@@ -115,13 +112,3 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
 }
 
 const NOTHING = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] }
-
-/** The error of the check, or `otherwise`. */
-function errorOfCheck(check: () => void, otherwise: unknown): unknown {
-  try {
-    check()
-    return otherwise
-  } catch (error) {
-    return error
-  }
-}

@@ -6,10 +6,10 @@
 //   and must prove it with an Origin if it changes anything.
 
 import type { FastifyRequest } from 'fastify'
+import { PAGE_KEY_HEADER } from '../core/wire-names.js'
 import { GatewayError } from '../errors.js'
 
 export const COOKIE = 'aetheel_login'
-export const PAGE_KEY_HEADER = 'x-aetheel-page-key'
 const SAFE_METHODS = ['GET', 'HEAD']
 /** `Sec-Fetch-Site` of same-origin requests and of typed addresses. */
 const OWN_SITES = ['same-origin', 'none']

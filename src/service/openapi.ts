@@ -3,8 +3,9 @@
 import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+import { PAGE_KEY_HEADER } from '../core/wire-names.js'
 import { errorBodySchema } from './api/access.js'
-import { COOKIE, PAGE_KEY_HEADER } from './cookie.js'
+import { COOKIE } from './cookie.js'
 import type { App } from './dependencies.js'
 import { PAGE_STYLE, referencePage } from './reference-page.js'
 

@@ -6,8 +6,10 @@
 
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { GatewayError } from '../errors.js'
+import type { FastifyReply } from 'fastify'
+import { GatewayError, messageOf } from '../errors.js'
 import type { NumberedEvent } from '../streams/numbered-event.js'
+import type { ServiceDependencies } from './dependencies.js'
 import { projectEvent } from './event-projection.js'
 
 export interface EventStreamOptions {
@@ -32,6 +34,24 @@ export function readLastEventId(header: string | string[] | undefined): number {
     'request_invalid',
     'Last-Event-ID must be the id of an event. Leave it out to begin at the first.',
   )
+}
+
+/** Answers a request with a stream. Contract: never rejects; the client of a broken stream reconnects and continues. */
+export async function answerWithStream(
+  reply: FastifyReply,
+  send: (response: ServerResponse) => Promise<void>,
+  { metrics, log }: Pick<ServiceDependencies, 'metrics' | 'log'>,
+  about: Record<string, unknown> = {},
+): Promise<void> {
+  reply.hijack()
+  const closed = metrics.streamOpened()
+  try {
+    await send(reply.raw)
+  } catch (error) {
+    log.warn('stream.broken', { requestId: reply.request.id, ...about, error: messageOf(error) })
+  } finally {
+    closed()
+  }
 }
 
 /** Sends the events of a stream. Contract: see `sendFrames`. */
@@ -99,24 +119,25 @@ async function drained(response: ServerResponse, stallMs: number, gone: AbortSig
   }
 }
 
-const eventFrames = new WeakMap<NumberedEvent, Buffer>()
-const frameBatches = new WeakMap<NumberedEvent[], Buffer>()
+const framesOf = builtOnce((batch: NumberedEvent[]) => Buffer.concat(batch.map(frameOf)))
 
-function framesOf(batch: NumberedEvent[]): Buffer {
-  const known = frameBatches.get(batch)
-  if (known) return known
-  const made = Buffer.concat(batch.map(frameOf))
-  frameBatches.set(batch, made)
-  return made
-}
+const frameOf = builtOnce(({ number, event }: NumberedEvent): Buffer => {
+  const { name, data } = projectEvent(event)
+  return Buffer.from(formatFrame(String(number), name, JSON.stringify(data)))
+})
 
-function frameOf(numbered: NumberedEvent): Buffer {
-  const known = eventFrames.get(numbered)
-  if (known) return known
-  const { name, data } = projectEvent(numbered.event)
-  const made = Buffer.from(formatFrame(String(numbered.number), name, JSON.stringify(data)))
-  eventFrames.set(numbered, made)
-  return made
+/** Builds the frame of each event or batch once, for all clients. */
+export function builtOnce<Source extends object, Rest extends unknown[]>(
+  build: (source: Source, ...rest: Rest) => Buffer,
+): typeof build {
+  const built = new WeakMap<Source, Buffer>()
+  return (source, ...rest) => {
+    const known = built.get(source)
+    if (known) return known
+    const made = build(source, ...rest)
+    built.set(source, made)
+    return made
+  }
 }
 
 /** Contract: throws `request_invalid` for an id or a name with line breaks. */

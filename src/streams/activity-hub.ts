@@ -11,6 +11,7 @@ import { wait } from '../core/async.js'
 import { GatewayError } from '../errors.js'
 import type { ConversationView, ConversationViews } from '../store/conversation-views.js'
 import type { BegunRun, Runs } from '../store/runs.js'
+import { Changes } from './changes.js'
 import { Funnel } from './funnel.js'
 import type { NumberedEvent } from './numbered-event.js'
 import type { StreamHub } from './stream-hub.js'
@@ -58,11 +59,10 @@ export class ActivityHub {
   #refreshedAt: number | undefined
   #refreshing: Promise<void> | undefined
   #isStale = false
-  #version = 0
   #watchers = 0
   #poll: NodeJS.Timeout | undefined
   #pause: NodeJS.Timeout | undefined
-  readonly #waiting = new Set<() => void>()
+  readonly #changes = new Changes()
 
   constructor(
     private readonly store: ActivityStore,
@@ -125,23 +125,10 @@ export class ActivityHub {
 
   async *#overviews(signal: AbortSignal): AsyncGenerator<Overview, void> {
     while (!signal.aborted) {
-      const version = this.#version
+      const { version } = this.#changes
       if (this.#overview) yield this.#overview
-      if (version === this.#version) await this.#change(signal)
+      await this.#changes.since(version, signal)
     }
-  }
-
-  #change(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        this.#waiting.delete(wake)
-        signal.removeEventListener('abort', wake)
-        resolve()
-      }
-      this.#waiting.add(wake)
-      signal.addEventListener('abort', wake)
-      if (signal.aborted) wake()
-    })
   }
 
   /** Settles after a read that began after this call, or failed. */
@@ -185,8 +172,7 @@ export class ActivityHub {
     this.#refreshedAt = at
     if (before && isSame(before, overview)) return
     this.#overview = overview
-    this.#version += 1
-    for (const wake of this.#waiting) wake()
+    this.#changes.tell()
   }
 }
 

@@ -1,3 +1,4 @@
+import { Changes } from './changes.js'
 import { EventRing } from './event-ring.js'
 import type { NumberedEvent } from './numbered-event.js'
 import type { PushedEvents, StreamReader } from './stream-reader.js'
@@ -19,8 +20,7 @@ export class FollowedStream {
   #isReading = false
   #isStale = false
   #isOver = false
-  #version = 0
-  readonly #waiting = new Set<() => void>()
+  readonly #changes = new Changes()
 
   constructor(
     readonly messageId: string,
@@ -51,13 +51,13 @@ export class FollowedStream {
   async *follow(after: number, signal: AbortSignal): AsyncGenerator<NumberedEvent[], void> {
     let cursor = await this.reader.position(this.messageId, after)
     while (!signal.aborted) {
-      const version = this.#version
+      const { version } = this.#changes
       const batch = this.#ring?.after(cursor) ?? (await this.#readStored(cursor))
       const last = batch.at(-1)
       if (!last) {
         // Only a retry of the ended message can leave nothing here. A client that reconnects finds the new stream.
         if (this.#isOver) return
-        await this.#changeAfter(version, signal)
+        await this.#changes.since(version, signal)
         continue
       }
       cursor = last.number
@@ -126,20 +126,6 @@ export class FollowedStream {
       this.#isOver = true
       this.onOver(this)
     }
-    this.#version += 1
-    for (const wake of this.#waiting) wake()
-  }
-
-  async #changeAfter(version: number, signal: AbortSignal): Promise<void> {
-    if (version !== this.#version || signal.aborted) return
-    await new Promise<void>((resolve) => {
-      const wake = (): void => {
-        this.#waiting.delete(wake)
-        signal.removeEventListener('abort', wake)
-        resolve()
-      }
-      this.#waiting.add(wake)
-      signal.addEventListener('abort', wake)
-    })
+    this.#changes.tell()
   }
 }

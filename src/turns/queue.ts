@@ -21,10 +21,6 @@ import { canShareTurn, mergeableWith } from './merging.js'
 import { ClaimLost, withdrawApprovals, writeSettlement } from './settle.js'
 import type { IncomingMessage, PlannedRun, Settlement, Work } from './types.js'
 
-interface IncomingPlace extends Place {
-  channel: string
-}
-
 export interface QueueOptions {
   gatewayId: string
   maxQueueDepth: number
@@ -153,7 +149,12 @@ export class Queue {
   /**
    * Queues a reply that answers no message. Returns its id, or undefined if the channel had already claimed the key.
    */
-  async say(place: IncomingPlace, text: string, author?: string, key?: string): Promise<string | undefined> {
+  async say(
+    place: Place & { channel: string },
+    text: string,
+    author?: string,
+    key?: string,
+  ): Promise<string | undefined> {
     const { newId, now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()

@@ -1,7 +1,7 @@
 // The stages around every turn. `plan.ts` orders them.
 
 import type { ApprovalService } from '../approvals/approval-service.js'
-import type { AgentEventBody, AgentFailure, AgentResult } from '../backends/types.js'
+import type { AgentResult } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import { abortable } from '../core/async.js'
 import type { CredentialStore } from '../credentials/credential-store.js'
@@ -13,7 +13,7 @@ import type { Log } from '../log.js'
 import type { Metrics } from '../metrics.js'
 import { endOrphans } from '../processes/reaper.js'
 import { checkStillInRoots } from '../projects/project-roots.js'
-import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
+import { failTurn, type TurnListener } from '../runtime/agent-runtime.js'
 import { withNotices } from '../runtime/turn-notices.js'
 import type { Ledger } from '../store/ledger.js'
 import type { Session } from '../store/sessions.js'
@@ -114,17 +114,14 @@ export const afterEarlierAttempts: Stage = (run, work, _plan, { gatewayId, ledge
       left = await abortable(signal, endEarlier)
     } catch (error) {
       if (!signal.aborted) throw error
-      return endedBeforeStart({ reason: 'cancelled', message: 'Cancelled' }, listener, now)
+      return failTurn({ reason: 'cancelled', message: 'Cancelled' }, listener, now())
     }
     const [unknown] = left
     if (!unknown) return run(request, signal, listener)
     const problem = `An earlier run of this conversation was made in ${describePod(unknown.address)}, and whether it has ended cannot be seen, so no other is begun.`
     const advice = 'Check that the cluster answers ("aetheel doctor" tells more), then try it again.'
-    return endedBeforeStart(
-      { reason: 'spawn', message: `${problem} ${advice}`, podProblem: 'unreachable' },
-      listener,
-      now,
-    )
+    const failure = { reason: 'spawn', message: `${problem} ${advice}`, podProblem: 'unreachable' } as const
+    return failTurn(failure, listener, now())
   }
 }
 
@@ -139,7 +136,7 @@ export const insideRoots: Stage = (run, { project }, _plan, { config, now }) => 
       await checkStillInRoots(project.directory, config)
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      return endedBeforeStart({ reason: 'refused', message: error.message }, listener, now)
+      return failTurn({ reason: 'refused', message: error.message }, listener, now())
     }
     return run(request, signal, listener)
   }
@@ -178,20 +175,4 @@ export const withSecrets: Stage = (run, { project }, { takesSecrets }, { credent
 export async function awaitAdmission(signal: AbortSignal, { mayBegin }: Pick<TurnListener, 'mayBegin'>): Promise<void> {
   await mayBegin
   if (signal.aborted) throw new Error('It was stopped before it began.')
-}
-
-/** Ends a turn that never began, with the usual events. */
-function endedBeforeStart(
-  problem: Omit<AgentFailure, 'report'>,
-  { onEvent }: Pick<TurnListener, 'onEvent'>,
-  now: () => number,
-): TurnOutcome {
-  const { reason, message } = problem
-  const result: AgentResult = { isError: true, durationMs: 0, failure: { ...problem, report: message } }
-  const events: AgentEventBody[] = [
-    { type: 'error', content: message, reason },
-    { type: 'complete', result },
-  ]
-  for (const event of events) onEvent({ ...event, timestamp: now() })
-  return { result, notes: [] }
 }

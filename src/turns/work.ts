@@ -12,7 +12,7 @@ import { wait, within } from '../core/async.js'
 import { oneLine } from '../core/one-line.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
-import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
+import { failTurn, type TurnListener, type TurnOutcome } from '../runtime/agent-runtime.js'
 import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
 import type { RecordedEvent } from '../store/events.js'
@@ -48,7 +48,7 @@ export interface WorkerOptions {
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
   onRecorded(work: Work, runId: string, events: RecordedEvent[]): void
   onStep?(step: Step): void
-  /** Hides known secrets, which errors may contain. */
+  /** Hides known secrets where no stage does: in why a turn cannot be planned, and in a text before it is cut. */
   scrub(text: string): string
   log: Log
   now: () => number
@@ -422,15 +422,9 @@ export class Worker {
       if (signal.aborted) throw new Error('It was stopped before it began.')
       return await plan.run({ runId }, signal, { ...listener, onEvent })
     } catch (error) {
-      const message = messageOf(error)
-      const reason = signal.aborted ? ('cancelled' as const) : ('spawn' as const)
-      const failure = { reason, message, report: message }
-      const result = { isError: true, durationMs: now() - startedAt, failure }
-      if (!hasEnded) {
-        onEvent({ type: 'error', content: message, reason: failure.reason, timestamp: now() })
-        onEvent({ type: 'complete', result, timestamp: now() })
-      }
-      return { result, notes: [] }
+      const failure = { reason: signal.aborted ? 'cancelled' : 'spawn', message: messageOf(error) } as const
+      const rest = { onEvent: hasEnded ? () => {} : onEvent }
+      return failTurn(failure, rest, now(), now() - startedAt)
     }
   }
 

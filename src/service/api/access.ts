@@ -1,9 +1,9 @@
 // Access and errors.
 
 import { z } from 'zod'
+import { PAGE_KEY_HEADER } from '../../core/wire-names.js'
 import { ERROR_CODES, type ErrorCode } from '../../errors.js'
 import { SCOPES } from '../../store/tokens.js'
-import { PAGE_KEY_HEADER } from '../cookie.js'
 
 export const loginBodySchema = z.strictObject({
   token: z.string().trim().max(200).describe('One of "aetheel tokens create", or the first one.'),

@@ -1,7 +1,7 @@
 // Events, in streams and as stored.
 
 import { z } from 'zod'
-import { type ActivityEventName, STREAM_EVENT_NAMES, type StreamEventName } from '../../core/event-names.js'
+import { type ActivityEventName, STREAM_EVENT_NAMES, type StreamEventName } from '../../core/wire-names.js'
 import { runSchema } from './commands.js'
 import { conversationSchema } from './conversations.js'
 import { timeSchema, tokenUsageSchema } from './values.js'

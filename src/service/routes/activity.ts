@@ -4,7 +4,7 @@
 // it can continue from there. It is sent once per batch, in its own frame.
 
 import type { Scrubber } from '../../credentials/scrubber.js'
-import { GatewayError, messageOf } from '../../errors.js'
+import { GatewayError } from '../../errors.js'
 import { canSee } from '../../store/visibility.js'
 import { type Activity, MAX_FOLLOWED } from '../../streams/activity-hub.js'
 import type { NumberedEvent } from '../../streams/numbered-event.js'
@@ -13,7 +13,7 @@ import { streamQuery, streamResponse } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { projectEvent } from '../event-projection.js'
 import { routesOf } from '../route.js'
-import { formatFrame, sendFrames } from '../sse.js'
+import { answerWithStream, builtOnce, formatFrame, sendFrames } from '../sse.js'
 import { isoTime } from '../wire.js'
 import { callerOf } from './changes.js'
 import { conversationView } from './conversation-view.js'
@@ -24,9 +24,9 @@ const DESCRIPTION = `Server-sent events. \`snapshot\`, first and once: the conve
 order and without gaps for its message, the last one \`complete\`; from the first again when it is taken up after that. Who comes back with \`Last-Event-ID\` gets a new \
 snapshot, and the events of what still runs from where they were.`
 
-export function registerActivityRoutes(app: App, { gateway, metrics, log }: ServiceDependencies): void {
+export function registerActivityRoutes(app: App, dependencies: ServiceDependencies): void {
   const route = routesOf(app, 'streams')
-  const { store, activity, scrubber } = gateway
+  const { store, activity, scrubber } = dependencies.gateway
 
   route(
     'GET /activity',
@@ -36,16 +36,9 @@ export function registerActivityRoutes(app: App, { gateway, metrics, log }: Serv
     async (request, reply) => {
       const positions = readPositions(request.headers['last-event-id'])
       const visibility = await visibilityOf(callerOf(request), store)
-      reply.hijack()
-      const closed = metrics.streamOpened()
       const options = { positions, canSee: canSee.bind(undefined, visibility) }
-      try {
-        await sendFrames(reply.raw, (signal) => framesOf(activity.watch(options, signal), scrubber))
-      } catch (error) {
-        log.warn('stream.broken', { requestId: request.id, error: messageOf(error) })
-      } finally {
-        closed()
-      }
+      const frames = (signal: AbortSignal) => framesOf(activity.watch(options, signal), scrubber)
+      await answerWithStream(reply, (response) => sendFrames(response, frames), dependencies)
     },
   )
 }
@@ -82,18 +75,10 @@ function frame({ name, data }: ActivityEvent, scrubber: Scrubber): Buffer {
   return Buffer.from(formatFrame(undefined, name, scrubber.scrubJson(JSON.stringify(data))))
 }
 
-/** Built once for all watchers: an event belongs to one message. */
-const eventFrames = new WeakMap<NumberedEvent, Buffer>()
-
-function eventFrame(numbered: NumberedEvent, conversationId: string, messageId: string): Buffer {
-  const known = eventFrames.get(numbered)
-  if (known) return known
-  const { number: id, event } = numbered
+const eventFrame = builtOnce(({ number: id, event }: NumberedEvent, conversationId: string, messageId: string) => {
   const about = { conversation_id: conversationId, message_id: messageId, id, at: isoTime(event.timestamp) }
-  const made = Buffer.from(formatFrame(undefined, 'event', JSON.stringify({ ...about, ...projectEvent(event) })))
-  eventFrames.set(numbered, made)
-  return made
-}
+  return Buffer.from(formatFrame(undefined, 'event', JSON.stringify({ ...about, ...projectEvent(event) })))
+})
 
 /** Without data it is not an event, but clients still keep the id. */
 function cursorFrame(positions: ReadonlyMap<string, number>): Buffer {

@@ -1,20 +1,21 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { GatewayError, messageOf } from '../../errors.js'
+import { STREAM_EVENT_NAMES } from '../../core/wire-names.js'
+import { GatewayError } from '../../errors.js'
 import * as api from '../api/commands.js'
 import { projectParams } from '../api/projects.js'
 import { streamQuery, streamResponse } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { routesOf } from '../route.js'
-import { readLastEventId, sendEventStream } from '../sse.js'
+import { answerWithStream, readLastEventId, sendEventStream } from '../sse.js'
 import { auditFor } from './changes.js'
 import { type CommandRecord, findCommand, listCommands } from './command-records.js'
 import { commandSummaries, commandView } from './command-view.js'
 import { streamName } from './submit-command.js'
 
-const STREAM_DESCRIPTION = `Server-sent events: \`started\`, \`output\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \
-\`notice\`, \`error\`, \`agent_complete\` and, last and once, \`complete\`. The id of an event counts from 1 without \
-gaps; with \`Last-Event-ID\` the stream goes on after it. 204 when nothing can follow.`
+const NAMES = STREAM_EVENT_NAMES.filter((name) => name !== 'complete').map((name) => `\`${name}\``)
+const STREAM_DESCRIPTION = `Server-sent events: ${NAMES.join(', ')} and, last and once, \`complete\`. The id of an event \
+counts from 1 without gaps; with \`Last-Event-ID\` the stream goes on after it. 204 when nothing can follow.`
 
 const streamSchema = {
   tags: ['streams'],
@@ -26,7 +27,7 @@ const streamSchema = {
 
 export function registerCommandRoutes(app: App, dependencies: ServiceDependencies): void {
   const route = routesOf(app, 'commands')
-  const { gateway, projects, metrics, log, now } = dependencies
+  const { gateway, projects, now } = dependencies
   const { store, streams } = gateway
 
   route(
@@ -101,26 +102,14 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     return findCommand(store, await projects.get(projectId), commandId)
   }
 
-  async function stream(
-    commandId: string,
-    { headers, id: requestId }: Pick<FastifyRequest, 'headers' | 'id'>,
-    reply: FastifyReply,
-  ): Promise<void> {
+  async function stream(commandId: string, { headers }: Pick<FastifyRequest, 'headers'>, reply: FastifyReply) {
     const after = readLastEventId(headers['last-event-id'])
     // Otherwise a client that has seen the end would reconnect forever.
     if (await streams.isOver(commandId, after)) {
       await reply.code(204).send()
       return
     }
-    reply.hijack()
-    const closed = metrics.streamOpened()
-    try {
-      await sendEventStream(reply.raw, (signal) => streams.follow(commandId, after, signal))
-    } catch (error) {
-      // The client reconnects and continues.
-      log.warn('stream.broken', { requestId, commandId, error: messageOf(error) })
-    } finally {
-      closed()
-    }
+    const follow = (signal: AbortSignal) => streams.follow(commandId, after, signal)
+    await answerWithStream(reply, (response) => sendEventStream(response, follow), dependencies, { commandId })
   }
 }

@@ -1,5 +1,7 @@
-// Event names on the wire. They are separate because both the service's schemas and the client need them, and the
-// client must not load the service in browsers.
+// Names on the wire that both the service and the client need: the client must not load the service in browsers.
+
+/** The header with a page's part of its login. */
+export const PAGE_KEY_HEADER = 'x-aetheel-page-key'
 
 /** Events of a command's stream, in no particular order. `complete` is always the last event. */
 export const STREAM_EVENT_NAMES = [
