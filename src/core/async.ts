@@ -27,6 +27,20 @@ export function wait(ms: number, { signal, ref = true }: WaitOptions = {}): Prom
   })
 }
 
+/** A promise, and the function that resolves it. */
+export interface Deferred<T> {
+  promise: Promise<T>
+  resolve(value: T): void
+}
+
+export function deferred<T = void>(): Deferred<T> {
+  let resolve = (_value: T): void => {}
+  const promise = new Promise<T>((resolvePromise) => {
+    resolve = resolvePromise
+  })
+  return { promise, resolve }
+}
+
 /** Undefined if the answer takes too long. Contract: rejects if the answer rejects in time. */
 export async function within<T>(ms: number, answer: Promise<T>): Promise<T | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -127,10 +141,7 @@ export class Lanes {
   /** Waits for its turn. Contract: the caller calls the returned function once, even if the signal ended the wait. */
   async enter(key: string, signal?: AbortSignal): Promise<() => void> {
     const ahead = this.#tails.get(key)
-    let leave = (): void => {}
-    const left = new Promise<void>((resolve) => {
-      leave = resolve
-    })
+    const { promise: left, resolve: leave } = deferred()
     // Giving up does not let later entries overtake earlier ones.
     const tail = ahead ? ahead.then(() => left) : left
     this.#tails.set(key, tail)

@@ -1,6 +1,12 @@
 import { resolve } from 'node:path'
-import { interruptedPrompt } from '../backends/engine/interrupted.js'
-import { joinedPrompt, recordTaken } from '../backends/engine/joined-prompt.js'
+import { failureOf } from '../backends/engine/failures.js'
+import {
+  AttemptStream,
+  interruptedPrompt,
+  joinedPrompt,
+  recordTaken,
+  saysSessionLost,
+} from '../backends/engine/starting-over.js'
 import type {
   AgentEvent,
   AgentMode,
@@ -172,11 +178,16 @@ export class AgentRuntime {
 
     if (!session) return { ...(await this.#attempt(turn, undefined, listener)), notes }
 
-    const events = new TwoAttempts(listener)
-    const first = await this.#attempt(turn, session, events.first)
-    if (first.result.failure?.reason !== 'session_lost') return { ...first, notes }
+    const attempts = new AttemptStream()
+    const first = await this.#attempt(turn, session, inTurn(attempts, listener, saysSessionLost))
+    if (!attempts.isLost) return { ...first, notes }
     await this.sessionManager.forget(session)
-    const second = await this.#attempt(turn, undefined, events.second)
+    for (const event of attempts.nextAttempt(FRESH_SESSION_NOTE)) listener.onEvent(event)
+    const second = await this.#attempt(
+      turn,
+      undefined,
+      inTurn(attempts, listener, () => false),
+    )
     return { ...second, notes: [FRESH_SESSION_NOTE] }
   }
 
@@ -260,10 +271,10 @@ export class AgentRuntime {
 
   /** Ends a turn that could not be composed, with the usual events. */
   #refuse(message: string, listener: TurnListener): AgentResult {
-    const reason = 'refused' as const
-    const result = { isError: true, durationMs: 0, failure: { reason, message, report: message } }
+    const failure = failureOf({ reason: 'refused', message })
+    const result = { isError: true, durationMs: 0, failure }
     const timestamp = this.now()
-    listener.onEvent({ type: 'error', content: message, reason, timestamp })
+    listener.onEvent({ type: 'error', content: message, reason: failure.reason, timestamp })
     listener.onEvent({ type: 'complete', result, timestamp })
     return result
   }
@@ -289,39 +300,10 @@ function toBackendResult({ isError, finalOutput, failure, sessionId }: AgentResu
   }
 }
 
-/** Joins two attempts into one stream: if the first finds its session lost, its end is not shown. */
-class TwoAttempts {
-  #hasStarted = false
-  #held: AgentEvent[] = []
-  readonly first: TurnListener
-  readonly second: TurnListener
-
-  constructor({ onEvent, ...listener }: TurnListener) {
-    this.first = { ...listener, onEvent: (event) => this.#passFirst(event, onEvent) }
-    this.second = { ...listener, onEvent: (event) => this.#passSecond(event, onEvent) }
+/** Passes the events of one attempt on as part of the whole turn. */
+function inTurn(attempts: AttemptStream, listener: TurnListener, isLost: (end: AgentEvent) => boolean): TurnListener {
+  const onEvent = (event: AgentEvent): void => {
+    for (const passed of attempts.pass(event, isLost)) listener.onEvent(passed)
   }
-
-  #passFirst(event: AgentEvent, onEvent: TurnListener['onEvent']): void {
-    if (event.type === 'complete' && event.result.failure?.reason === 'session_lost') {
-      const note: AgentEvent = { type: 'notice', content: FRESH_SESSION_NOTE, timestamp: event.timestamp }
-      this.#held = [...this.#held.filter(({ type }) => type !== 'error'), note]
-      return
-    }
-    this.#held.push(event)
-    // An error may be part of that end; and nothing may precede `started`, which may yet come from the second attempt.
-    if (event.type === 'error' || (event.type === 'notice' && !this.#hasStarted)) return
-    if (event.type === 'started') this.#hasStarted = true
-    this.#release(onEvent)
-  }
-
-  #passSecond(event: AgentEvent, onEvent: TurnListener['onEvent']): void {
-    if (event.type === 'started' && !this.#hasStarted) onEvent(event)
-    this.#release(onEvent)
-    if (event.type !== 'started') onEvent(event)
-  }
-
-  #release(onEvent: TurnListener['onEvent']): void {
-    for (const event of this.#held) onEvent(event)
-    this.#held = []
-  }
+  return { ...listener, onEvent }
 }

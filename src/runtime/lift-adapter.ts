@@ -1,4 +1,5 @@
 import { EventQueue } from '../backends/engine/event-queue.js'
+import { failureOf } from '../backends/engine/failures.js'
 import type { AgentBackend, AgentResult, BackendAdapter, BackendEventResult, FailureReason } from '../backends/types.js'
 import { messageOf } from '../errors.js'
 
@@ -68,5 +69,5 @@ function toResult(outcome: BackendEventResult, resumed: string | undefined): Omi
 }
 
 function failed(reason: FailureReason, message: string): Omit<AgentResult, 'durationMs'> {
-  return { isError: true, failure: { reason, message, report: message } }
+  return { isError: true, failure: failureOf({ reason, message }) }
 }

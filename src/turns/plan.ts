@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { unenforcedLimits } from '../backends/engine/refusals.js'
-import { joinedPrompt } from '../backends/engine/joined-prompt.js'
+import { joinedPrompt } from '../backends/engine/starting-over.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { AgentEvent, AgentResult, BackendName } from '../backends/types.js'
 import type { Channel, Reply } from '../channels/types.js'

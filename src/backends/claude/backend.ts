@@ -8,7 +8,7 @@ import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backe
 import { namesOption, valueOf, withoutOptions } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { ClaudeWarmDriver } from './warm-driver.js'
+import { claudeWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
@@ -147,7 +147,7 @@ export class ClaudeCodeBackend extends CliBackend {
       const invocation = await this.#launch([...formatArgs(), '--input-format', 'stream-json'], turn, place, signal)
       return { ...invocation, environment: { ...invocation.environment, ...WARM_ENVIRONMENT } }
     }
-    return new ClaudeWarmDriver(launch, (emit) => this.translation(emit))
+    return claudeWarmDriver(launch)
   }
 
   async #launch(format: string[], turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {

@@ -7,15 +7,13 @@
 // - It may speak unprompted, as when it is woken up: that is not the answer to the next message.
 // - Approval of a tool must include the tool's input, or the tool fails.
 
+import { deferred } from '../../core/async.js'
 import { parseTool } from '../engine/allowed-tool.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
-import type { AgentEventBody, ApprovalAnswer, Approve } from '../types.js'
-import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
-
-type Send = (message: JsonObject) => void
-type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
+import type { Send, WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
+import type { ApprovalAnswer, Approve } from '../types.js'
 
 type ClaudeMessage =
   | { type: 'control_response'; response: { subtype: 'success' | 'error'; request_id: string; error?: string } }
@@ -42,23 +40,15 @@ type ModelUsage = Record<(typeof COUNTED)[number], number>
 
 const COUNTED = ['inputTokens', 'outputTokens', 'cacheReadInputTokens', 'cacheCreationInputTokens'] as const
 
-export class ClaudeWarmDriver implements WarmDriver {
-  readonly isShared = false
-  readonly canAsk = true
-  readonly oldestKnown = '2.1.197'
-
-  constructor(
-    readonly launch: WarmDriver['launch'],
-    private readonly translation: Translate,
-  ) {}
-
-  /** Everything but the message is on the command line. The model could be switched, but that would show in the history. */
-  keyOf({ prompt: _prompt, sessionId: _sessionId, sessionUsage: _sessionUsage, ...fixed }: Turn): string {
-    return JSON.stringify(fixed)
-  }
-
-  connect(send: Send): WarmConnection {
-    return new ClaudeConnection(send, this.translation)
+export function claudeWarmDriver(launch: WarmDriver['launch']): WarmDriver {
+  return {
+    isShared: false,
+    canAsk: true,
+    oldestKnown: '2.1.197',
+    /** Everything but the message is on the command line. The model could be switched, but that would show in the history. */
+    keyOf: ({ prompt: _prompt, sessionId: _sessionId, sessionUsage: _sessionUsage, ...fixed }) => JSON.stringify(fixed),
+    launch,
+    connect: (send) => new ClaudeConnection(send),
   }
 }
 
@@ -74,10 +64,7 @@ class ClaudeConnection implements WarmConnection {
   #isUnprompted = false
   #totals: Totals = {}
 
-  constructor(
-    private readonly send: Send,
-    private readonly translation: Translate,
-  ) {
+  constructor(private readonly send: Send) {
     this.ready = this.#request('initialize').then((error) => {
       if (error !== undefined) throw new Error(`Claude did not begin to listen: ${error}`)
     })
@@ -87,9 +74,9 @@ class ClaudeConnection implements WarmConnection {
     await this.#request('mcp_status')
   }
 
-  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
+  begin(turn: Turn, translation: Translation, approve?: Approve): WarmTurn {
     const ask = approve && denyUnlisted(turn.allowedTools, approve)
-    this.#turn = new ClaudeTurn(this.translation(emit, turn), () => this.#request('interrupt'), ask)
+    this.#turn = new ClaudeTurn(translation, () => this.#request('interrupt'), ask)
     this.send({ type: 'user', message: { role: 'user', content: turn.prompt } })
     return this.#turn
   }
@@ -190,20 +177,16 @@ function isAbout(entry: string, toolName: string): boolean {
 }
 
 class ClaudeTurn implements WarmTurn {
-  readonly done: Promise<void>
+  readonly #done = deferred()
+  readonly done = this.#done.promise
   #interrupted: Promise<unknown> = Promise.resolve()
-  #settle = (): void => {}
 
   constructor(
     readonly translation: Translation,
     private readonly requestInterrupt: () => Promise<unknown>,
     /** Absent if the turn needs no approvals. */
     readonly ask?: Ask,
-  ) {
-    this.done = new Promise((resolve) => {
-      this.#settle = resolve
-    })
-  }
+  ) {}
 
   interrupt(): void {
     this.#interrupted = this.requestInterrupt()
@@ -212,7 +195,7 @@ class ClaudeTurn implements WarmTurn {
   /** Waits for a pending interrupt, which must not hit the next turn. */
   finish(result: JsonObject): void {
     this.translation.accept(result)
-    void this.#interrupted.then(() => this.#settle())
+    void this.#interrupted.then(() => this.#done.resolve())
   }
 }
 

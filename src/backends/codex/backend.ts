@@ -6,7 +6,7 @@ import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './setti
 import { namesOption } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { CodexWarmDriver } from './warm-driver.js'
+import { codexWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
@@ -103,10 +103,7 @@ export class CodexBackend extends CliBackend {
   }
 
   protected override warmDriver(): WarmDriver {
-    return new CodexWarmDriver(
-      () => ({ args: ['app-server', ...COMMON_ARGS] }),
-      (emit, turn) => this.translation(emit, turn),
-    )
+    return codexWarmDriver(() => ({ args: ['app-server', ...COMMON_ARGS] }))
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

@@ -11,20 +11,17 @@
 //   get a separate process.
 // - Items added to a thread in the middle of a turn make the model answer once more.
 
+import { deferred } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
-import { areLastInstructions, gatewayInstructions, untrustedConfig } from './settings.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
-import type { AgentEventBody, ApprovalAnswer, Approve, Steer } from '../types.js'
+import { SharedConnection, SharedTurn } from '../engine/warm/shared-connection.js'
+import type { WarmDriver } from '../engine/warm/types.js'
+import type { ApprovalAnswer, Approve, Steer } from '../types.js'
 import { requestOf } from './approvals.js'
+import { areLastInstructions, gatewayInstructions, untrustedConfig } from './settings.js'
 import { type Item, lineOf, type Notification } from './warm-lines.js'
-import { Rpc } from '../engine/warm/rpc.js'
-import { SessionQueues, SharedTurn } from '../engine/warm/shared-turn.js'
-import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
-
-type Send = (message: JsonObject) => void
-type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
 
 interface LoadedThread {
   thread: { id: string; path?: string | null }
@@ -47,78 +44,49 @@ interface Thread {
   lastInstructions: string | undefined
 }
 
-export class CodexWarmDriver implements WarmDriver {
-  readonly isShared = true
-  readonly canAsk = true
-  readonly locksSessions = true
-  readonly oldestKnown = '0.166.0'
-
-  constructor(
-    readonly launch: WarmDriver['launch'],
-    private readonly translation: Translate,
-  ) {}
-
-  /** Everything else is set per thread or turn. */
-  keyOf({ isUntrusted, isAsking }: Turn): string {
-    return JSON.stringify({ isUntrusted, isAsking })
-  }
-
-  connect(send: Send): WarmConnection {
-    return new CodexConnection(send, this.translation)
+export function codexWarmDriver(launch: WarmDriver['launch']): WarmDriver {
+  return {
+    isShared: true,
+    canAsk: true,
+    locksSessions: true,
+    oldestKnown: '0.166.0',
+    /** Everything else is set per thread or turn. */
+    keyOf: ({ isUntrusted, isAsking }) => JSON.stringify({ isUntrusted, isAsking }),
+    launch,
+    connect: (send) => new CodexConnection(send),
   }
 }
 
-class CodexConnection implements WarmConnection {
-  readonly ready: Promise<void>
-  readonly #rpc: Rpc
-  #queues = new SessionQueues()
-  /** LoadedThread threads, by id. */
+/** Its sessions are called threads. */
+class CodexConnection extends SharedConnection<CodexTurn> {
+  readonly ready = this.#initialize()
+  /** Loaded threads, by id. */
   #threads = new Map<string, Thread>()
-  /** Running turns, by thread id. */
-  #turns = new Map<string, CodexTurn>()
   /** The latest total usage of each thread. */
   #totals = new Map<string, JsonObject>()
   /** Warnings about threads without a running turn. */
   #warnings = new Map<string, string[]>()
 
-  constructor(
-    send: Send,
-    private readonly translation: Translate,
-  ) {
-    this.#rpc = new Rpc(send, {
-      onNotification: (method, params) => this.#onNotification(method, params),
-      onRequest: (method, params) => this.#onRequest(method, params),
-    })
-    this.ready = this.#initialize()
-  }
-
   ping(): Promise<void> {
-    return this.#rpc.ask('thread/loaded/list')
+    return this.rpc.ask('thread/loaded/list')
   }
 
-  receive(message: JsonObject): void {
-    this.#rpc.receive(message)
-  }
-
-  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
-    const warm = new CodexTurn(turn, this.translation(emit, turn), this.#rpc, approve)
-    const open = (): Promise<Thread> => this.#open(turn, 'thread/start')
-    void this.#queues.run(warm, open, (id) => this.#talk(id, warm))
-    return warm
+  protected newTurn(turn: Turn, translation: Translation, approve?: Approve): CodexTurn {
+    return new CodexTurn(turn, translation, this.rpc, approve)
   }
 
   async #initialize(): Promise<void> {
-    await this.#rpc.request('initialize', {
+    await this.rpc.request('initialize', {
       clientInfo: { name: 'aetheel', title: null, version: '0' },
       // The request that ends commands left running is experimental.
       capabilities: { experimentalApi: true, requestAttestation: false, optOutNotificationMethods: UNWANTED },
     })
-    this.#rpc.notify('initialized')
+    this.rpc.notify('initialized')
   }
 
-  async #talk(id: string, warm: CodexTurn): Promise<void> {
+  protected async talk(id: string, warm: CodexTurn): Promise<void> {
     if (warm.isInterrupted) return
-    const thread = this.#threads.get(id) ?? (await this.#open(warm.turn, 'thread/resume', id))
+    const thread = this.#threads.get(id) ?? (await this.open(warm.turn, id))
     const { turn, translation } = warm
     translation.accept({ type: 'thread.started', thread_id: thread.id })
     if (translation.mustStop) return
@@ -127,9 +95,9 @@ class CodexConnection implements WarmConnection {
     await this.#instruct(thread, turn.systemPrompt)
     const model = turn.model ?? (thread.isModelChosen ? await this.#defaultModel(turn) : thread.model)
     if (!warm.mayPrompt()) return
-    this.#turns.set(thread.id, warm)
+    this.turns.set(thread.id, warm)
     try {
-      await this.#rpc.request('turn/start', {
+      await this.rpc.request('turn/start', {
         threadId: thread.id,
         input: inputOf(turn.prompt),
         // Only if changed: Codex spends milliseconds on each setting it is given.
@@ -144,24 +112,24 @@ class CodexConnection implements WarmConnection {
       this.#threads.delete(thread.id)
       throw error
     } finally {
-      this.#turns.delete(thread.id)
+      this.turns.delete(thread.id)
     }
   }
 
   /** Commands that a turn left running would never end. */
   async #endCommands(threadId: string, warm: CodexTurn): Promise<void> {
     try {
-      await this.#rpc.request('thread/backgroundTerminals/clean', { threadId })
+      await this.rpc.request('thread/backgroundTerminals/clean', { threadId })
     } catch (error) {
       warm.warn(`A command that is still running could not be ended: ${messageOf(error)}`)
     }
   }
 
-  async #open(turn: Turn, method: 'thread/start' | 'thread/resume', id?: string): Promise<Thread> {
+  protected async open(turn: Turn, id?: string): Promise<Thread> {
     const { workingDir, model, isUntrusted, systemPrompt } = turn
     const own = systemPrompt === '' ? undefined : await this.#config(turn)
     const instructions = [own?.developer_instructions, gatewayInstructions(systemPrompt)].filter(Boolean)
-    const loaded = (await this.#rpc.request(method, {
+    const loaded = (await this.rpc.request(id === undefined ? 'thread/start' : 'thread/resume', {
       ...(id !== undefined && { threadId: id, excludeTurns: true }),
       cwd: workingDir,
       ...approval(turn),
@@ -187,7 +155,7 @@ class CodexConnection implements WarmConnection {
 
   /** The operator's configuration, merged with that of a trusted project. */
   async #config({ workingDir, isUntrusted }: Turn): Promise<Config> {
-    const { config } = await this.#rpc.request('config/read', isUntrusted ? {} : { cwd: workingDir })
+    const { config } = await this.rpc.request('config/read', isUntrusted ? {} : { cwd: workingDir })
     return config as Config
   }
 
@@ -195,7 +163,7 @@ class CodexConnection implements WarmConnection {
   async #defaultModel(turn: Turn): Promise<string | undefined> {
     const { model } = await this.#config(turn)
     if (model) return model
-    const { data } = (await this.#rpc.request('model/list')) as { data: Array<{ model: string; isDefault: boolean }> }
+    const { data } = (await this.rpc.request('model/list')) as { data: Array<{ model: string; isDefault: boolean }> }
     return data.find(({ isDefault }) => isDefault)?.model
   }
 
@@ -205,15 +173,15 @@ class CodexConnection implements WarmConnection {
     if (systemPrompt === '' || thread.lastInstructions === systemPrompt) return
     thread.lastInstructions = systemPrompt
     const content = [{ type: 'input_text', text: gatewayInstructions(systemPrompt) }]
-    await this.#rpc.request('thread/inject_items', {
+    await this.rpc.request('thread/inject_items', {
       threadId: thread.id,
       items: [{ type: 'message', role: 'developer', content }],
     })
   }
 
   /** Requests of subagents are declined: they come from threads unknown here. */
-  async #onRequest(method: string, params: JsonObject): Promise<JsonObject | undefined> {
-    const warm = this.#turns.get(String(params['threadId']))
+  async onRequest(method: string, params: JsonObject): Promise<JsonObject | undefined> {
+    const warm = this.turns.get(String(params['threadId']))
     const answer = await warm?.ask(method, params)
     switch (method) {
       case 'item/commandExecution/requestApproval':
@@ -226,9 +194,9 @@ class CodexConnection implements WarmConnection {
     }
   }
 
-  #onNotification(method: string, params: Notification): void {
+  onNotification(method: string, params: Notification): void {
     const { threadId = '', tokenUsage, item, message } = params
-    const warm = this.#turns.get(threadId)
+    const warm = this.turns.get(threadId)
     if (method === 'warning' && message !== undefined) {
       if (warm) warm.warn(message)
       else this.#warnings.set(threadId, [...(this.#warnings.get(threadId) ?? []), message])
@@ -244,11 +212,10 @@ class CodexConnection implements WarmConnection {
 }
 
 class CodexTurn extends SharedTurn {
+  readonly #started = deferred()
+  readonly #completed = deferred()
   /** Settles when Codex reports the end of the turn. */
-  readonly completed: Promise<void>
-  #setCompleted = (): void => {}
-  readonly #started: Promise<void>
-  #setStarted = (): void => {}
+  readonly completed = this.#completed.promise
   /** Where to interrupt it; set once it has started. */
   #address: { threadId: string; turnId: string } | undefined
   #totalBefore: JsonObject | undefined
@@ -257,22 +224,6 @@ class CodexTurn extends SharedTurn {
   #items = new Map<string, Item>()
   /** Reasons for denied tools, by item id. */
   #denials = new Map<string, string>()
-  #over = new AbortController()
-
-  constructor(
-    turn: Turn,
-    translation: Translation,
-    private readonly rpc: Rpc,
-    private readonly approve?: Approve,
-  ) {
-    super(turn, translation)
-    this.completed = new Promise((resolve) => {
-      this.#setCompleted = resolve
-    })
-    this.#started = new Promise((resolve) => {
-      this.#setStarted = resolve
-    })
-  }
 
   fail(error: unknown): void {
     this.translation.accept({ type: 'turn.failed', error: { message: messageOf(error) } })
@@ -280,7 +231,7 @@ class CodexTurn extends SharedTurn {
 
   /** Includes the turn's id: without it, text that comes too late would begin another turn. */
   readonly steer: Steer = async (text) => {
-    await this.#started
+    await this.#started.promise
     const { threadId, turnId } = this.#address ?? {}
     try {
       await this.rpc.request('turn/steer', { threadId, expectedTurnId: turnId, input: inputOf(text) })
@@ -303,7 +254,7 @@ class CodexTurn extends SharedTurn {
   async ask(method: string, params: JsonObject): Promise<ApprovalAnswer | undefined> {
     const request = requestOf(method, params, this.#items)
     if (!this.approve || !request || this.isInterrupted) return undefined
-    const answer = await this.approve(request, this.#over.signal)
+    const answer = await this.approve(request, this.over.signal)
     if (!answer.isAllowed) this.#denials.set(String(params['itemId']), answer.message)
     return answer
   }
@@ -319,7 +270,7 @@ class CodexTurn extends SharedTurn {
     if (method === 'turn/started' && !this.#address) {
       this.#address = { threadId, turnId }
       this.#totalBefore = total
-      this.#setStarted()
+      this.#started.resolve()
       if (this.isInterrupted) this.stop()
     }
     if (turnId !== this.#address?.turnId) return
@@ -330,8 +281,8 @@ class CodexTurn extends SharedTurn {
       else this.#openCommands.delete(item.id)
     }
     if (method === 'turn/completed') {
-      if (this.approve) this.#over.abort()
-      this.#setCompleted()
+      if (this.approve) this.over.abort()
+      this.#completed.resolve()
     }
   }
 

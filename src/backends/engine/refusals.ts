@@ -9,6 +9,7 @@ import { parseTool, problemOfTool } from './allowed-tool.js'
 import { EventQueue } from './event-queue.js'
 import { type Failed, failureOf, failureOfPod } from './failures.js'
 import type { BackendDependencies } from './cli-backend.js'
+import { lostSession } from './starting-over.js'
 import type { Turn } from './turn.js'
 import type { AgentCapabilities, AgentRequest } from '../types.js'
 
@@ -46,7 +47,7 @@ export function refusedInput(
     }
   }
   if (sessionId !== undefined && !sessionPattern.test(sessionId)) {
-    return { reason: 'session_lost', message: `${JSON.stringify(sessionId)} is not a session id of ${label}.` }
+    return lostSession(`${JSON.stringify(sessionId)} is not a session id of ${label}.`)
   }
   return undefined
 }

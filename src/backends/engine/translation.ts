@@ -1,6 +1,7 @@
 import { messageOf } from '../../errors.js'
 import { classifyFailure, type Failed, type FailureSign, PARSE_FAILURE } from './failures.js'
 import { isObject, type JsonObject, JsonReader } from './jsonl.js'
+import { isSessionLost, lostSession } from './starting-over.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } from '../types.js'
 
@@ -125,7 +126,7 @@ export abstract class Translation {
     // The operator's arguments may ask for another session, such as a fork.
     if (this.turn?.command?.sessionArgs) return true
     if (asked.toLowerCase() === sessionId.toLowerCase()) return true
-    this.mustStop = { reason: 'session_lost', message: `The agent did not find the session ${asked}.` }
+    this.mustStop = lostSession(`The agent did not find the session ${asked}.`)
     return false
   }
 
@@ -225,7 +226,7 @@ export function foldOutput(
   if (verdict === undefined) return { isError: true, responseText: PARSE_FAILURE, ...sessionId }
   if (!verdict.isError) return { isError: false, responseText: verdict.text, ...sessionId }
   const reason = verdict.reason ?? classifyFailure(verdict.message, failureSigns)
-  return { isError: true, responseText: verdict.message, ...(reason !== 'session_lost' && sessionId) }
+  return { isError: true, responseText: verdict.message, ...(!isSessionLost({ reason }) && sessionId) }
 }
 
 type Counts = { [Name in Exclude<keyof TokenUsage, 'totalTokens'>]?: unknown }

@@ -18,9 +18,10 @@ import type {
 import { EventQueue } from './event-queue.js'
 import { type Ending, type Evidence, type Failed, judge, type JudgeContext } from './failures.js'
 import { requireMilliseconds } from './refusals.js'
+import { isSessionLost } from './starting-over.js'
 import type { Translation } from './translation.js'
 
-export interface Run {
+export interface Run<OneDrive extends Drive = Drive> {
   events: AsyncIterable<AgentEvent>
   /** Ends the run with this failure. The first one wins; does nothing once the run is over. */
   stop(failed: Failed): void
@@ -28,6 +29,7 @@ export interface Run {
   ended: Promise<void>
   /** Set when `complete` is among the events. */
   readonly result: AgentResult | undefined
+  readonly drive: OneDrive
 }
 
 export interface RunPlan extends JudgeContext, TimeLimits {
@@ -57,7 +59,10 @@ export interface Drive {
 /** What a process printed during the turn, apart from its messages. */
 export type Printed = Pick<Evidence, 'stderr' | 'plainStdout'>
 
-export function startRun(plan: RunPlan, open: (control: RunControl) => Drive): Run {
+export function startRun<OneDrive extends Drive>(
+  plan: RunPlan,
+  open: (control: RunControl) => OneDrive,
+): Run<OneDrive> {
   const queue = new EventQueue(plan.now)
   let stopped: Failed | undefined
   let isOver = false
@@ -99,6 +104,7 @@ export function startRun(plan: RunPlan, open: (control: RunControl) => Drive): R
     get result() {
       return result
     },
+    drive,
   }
 }
 
@@ -113,7 +119,7 @@ function resultOf(
     ...(exitCode !== undefined && { exitCode }),
     ...(!failure && verdict?.isError === false && { finalOutput: verdict.text }),
     // A lost session must not be reused for the next turn.
-    ...(sessionId !== undefined && failure?.reason !== 'session_lost' && { sessionId }),
+    ...(sessionId !== undefined && !isSessionLost(failure) && { sessionId }),
     ...(usage && { usage }),
     ...(sessionUsage && { sessionUsage }),
     ...(costUsd !== undefined && { costUsd }),

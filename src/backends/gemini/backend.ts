@@ -7,7 +7,7 @@ import { namesOption } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import { createGeminiHome, unsupportedHooks } from './home.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { GeminiWarmDriver } from './warm-driver.js'
+import { geminiWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place, RunFiles } from '../engine/place.js'
 import { tokenUsage, Translation } from '../engine/translation.js'
@@ -112,18 +112,15 @@ export class GeminiBackend extends CliBackend {
   }
 
   protected override warmDriver(): WarmDriver {
-    return new GeminiWarmDriver(
-      async (turn, place, signal) => {
-        const hooks = await unsupportedHooks(place, signal, turn)
-        if (hooks.length > 0) throw new Error(`kept alive, Gemini does not run these hooks: ${hooks.join(', ')}`)
-        return {
-          args: ['--acp', ...(turn.isAsking ? ASKING : YOLO), ...policyArgs(turn, place.files)],
-          // No limit in the CLI: it would count the turns of the whole session.
-          environment: await runEnvironment(turn, place, signal, -1),
-        }
-      },
-      (emit, turn) => this.translation(emit, turn),
-    )
+    return geminiWarmDriver(async (turn, place, signal) => {
+      const hooks = await unsupportedHooks(place, signal, turn)
+      if (hooks.length > 0) throw new Error(`kept alive, Gemini does not run these hooks: ${hooks.join(', ')}`)
+      return {
+        args: ['--acp', ...(turn.isAsking ? ASKING : YOLO), ...policyArgs(turn, place.files)],
+        // No limit in the CLI: it would count the turns of the whole session.
+        environment: await runEnvironment(turn, place, signal, -1),
+      }
+    })
   }
 
   /** A leading slash would run a command of the CLI; `@path` would put that file into the context. */

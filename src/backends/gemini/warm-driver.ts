@@ -11,19 +11,16 @@
 
 import { wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
-import { changeInstructions, isFreshSession } from './home.js'
 import { isObject, type JsonObject } from '../engine/jsonl.js'
 import type { Place } from '../engine/place.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
-import type { AgentEventBody, Approve } from '../types.js'
+import { RpcError } from '../engine/warm/rpc.js'
+import { SharedConnection, SharedTurn } from '../engine/warm/shared-connection.js'
+import type { Send, WarmDriver } from '../engine/warm/types.js'
+import type { Approve } from '../types.js'
+import { changeInstructions, isFreshSession } from './home.js'
 import { approvalRequestOf, GeminiLines, type PromptResult, type Update } from './warm-lines.js'
-import { Rpc, RpcError } from '../engine/warm/rpc.js'
-import { SessionQueues, SharedTurn } from '../engine/warm/shared-turn.js'
-import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
-
-type Send = (message: JsonObject) => void
-type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
 
 interface OpenedSession {
   sessionId?: string
@@ -38,23 +35,16 @@ interface Session {
   instructions: string
 }
 
-export class GeminiWarmDriver implements WarmDriver {
-  readonly isShared = true
-  readonly canAsk = true
-  readonly oldestKnown = '0.61.0'
-
-  constructor(
-    readonly launch: WarmDriver['launch'],
-    private readonly translation: Translate,
-  ) {}
-
-  /** A loaded session has the settings of the directory in which the process was started. */
-  keyOf({ workingDir, isUntrusted, isAsking, allowedTools }: Turn): string {
-    return JSON.stringify({ workingDir, isUntrusted, isAsking, allowedTools })
-  }
-
-  connect(send: Send, place: Place): WarmConnection {
-    return new GeminiConnection(send, place, this.translation)
+export function geminiWarmDriver(launch: WarmDriver['launch']): WarmDriver {
+  return {
+    isShared: true,
+    canAsk: true,
+    oldestKnown: '0.61.0',
+    /** A loaded session has the settings of the directory in which the process was started. */
+    keyOf: ({ workingDir, isUntrusted, isAsking, allowedTools }) =>
+      JSON.stringify({ workingDir, isUntrusted, isAsking, allowedTools }),
+    launch,
+    connect: (send, place) => new GeminiConnection(send, place),
   }
 }
 
@@ -64,14 +54,10 @@ const CHECK_AGAIN_MS = 1_000
 /** Everything it reads is on this machine, so it needs no time limit. */
 const NEVER_ABORTED = new AbortController().signal
 
-class GeminiConnection implements WarmConnection {
-  readonly ready: Promise<void>
-  readonly #rpc: Rpc
-  #queues = new SessionQueues()
+class GeminiConnection extends SharedConnection<GeminiTurn> {
+  readonly ready = this.#initialize()
   /** Open sessions, by id. */
   #sessions = new Map<string, Session>()
-  /** Running turns, by session id. */
-  #turns = new Map<string, GeminiTurn>()
   /** Called at the end of the replay of a session's history. */
   #replays = new Map<string, () => void>()
   /** Settles when the instructions are no longer being read. */
@@ -80,40 +66,27 @@ class GeminiConnection implements WarmConnection {
   constructor(
     send: Send,
     private readonly place: Place,
-    private readonly translation: Translate,
   ) {
-    const listener = {
-      onNotification: (_method: string, params: JsonObject) => this.#onNotification(params),
-      onRequest: (method: string, params: JsonObject) => this.#onRequest(method, params),
-    }
-    this.#rpc = new Rpc(send, listener, { jsonrpc: '2.0' })
-    this.ready = this.#initialize()
+    super(send, { jsonrpc: '2.0' })
   }
 
   /** There is no such method; the error response will do. */
   ping(): Promise<void> {
-    return this.#rpc.ask('ping')
+    return this.rpc.ask('ping')
   }
 
-  receive(message: JsonObject): void {
-    this.#rpc.receive(message)
-  }
-
-  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
-    const warm = new GeminiTurn(turn, this.translation(emit, turn), this.#rpc, approve)
-    const open = (): Promise<Session> => this.#open(turn)
-    void this.#queues.run(warm, open, (id) => this.#talk(id, warm))
-    return warm
+  protected newTurn(turn: Turn, translation: Translation, approve?: Approve): GeminiTurn {
+    return new GeminiTurn(turn, translation, this.rpc, approve)
   }
 
   async #initialize(): Promise<void> {
-    await this.#rpc.request('initialize', {
+    await this.rpc.request('initialize', {
       protocolVersion: 1,
       clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
     })
   }
 
-  async #talk(id: string, warm: GeminiTurn): Promise<void> {
+  protected async talk(id: string, warm: GeminiTurn): Promise<void> {
     if (warm.isInterrupted) return
     const { turn } = warm
     while (!this.#sessions.has(id) && (await isFreshSession(this.place, NEVER_ABORTED, id, new Date()))) {
@@ -122,29 +95,28 @@ class GeminiConnection implements WarmConnection {
       await wait(CHECK_AGAIN_MS)
       if (warm.isInterrupted) return
     }
-    const session = this.#sessions.get(id) ?? (await this.#open(turn, id))
+    const session = this.#sessions.get(id) ?? (await this.open(turn, id))
     const model = turn.model ?? session.defaultModel
     warm.translation.accept({ type: 'init', session_id: id, model })
     if (session.instructions !== turn.systemPrompt) await this.#refresh(session, turn.systemPrompt)
-    if (session.model !== model) await this.#rpc.request('session/set_model', { sessionId: id, modelId: model })
+    if (session.model !== model) await this.rpc.request('session/set_model', { sessionId: id, modelId: model })
     session.model = model
     warm.sessionId = id
     if (!warm.mayPrompt()) return
-    this.#turns.set(id, warm)
+    this.turns.set(id, warm)
     try {
       warm.end(await this.#prompt(id, turn.prompt))
     } finally {
-      this.#turns.delete(id)
+      this.turns.delete(id)
       if (warm.hasBrokenOff) this.#sessions.delete(id)
     }
   }
 
-  /** A new session, or a stored one by its id. */
-  #open({ workingDir, systemPrompt }: Turn, id?: string): Promise<Session> {
+  protected open({ workingDir, systemPrompt }: Turn, id?: string): Promise<Session> {
     return this.#withInstructions(systemPrompt, async () => {
       const where = { cwd: workingDir, mcpServers: [] }
       const opened: OpenedSession = await (id === undefined
-        ? this.#rpc.request('session/new', where)
+        ? this.rpc.request('session/new', where)
         : this.#load(id, where))
       const { sessionId = id ?? '', models } = opened
       const model = models?.currentModelId ?? 'auto'
@@ -157,7 +129,7 @@ class GeminiConnection implements WarmConnection {
   async #load(id: string, where: JsonObject): Promise<JsonObject> {
     const replayed = new Promise<void>((resolve) => this.#replays.set(id, resolve))
     try {
-      const opened = await this.#rpc.request('session/load', { sessionId: id, ...where })
+      const opened = await this.rpc.request('session/load', { sessionId: id, ...where })
       await replayed
       return opened
     } finally {
@@ -171,7 +143,7 @@ class GeminiConnection implements WarmConnection {
   }
 
   #prompt(sessionId: string, text: string): Promise<JsonObject> {
-    return this.#rpc.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
+    return this.rpc.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
   }
 
   /** One at a time: all sessions share the file. */
@@ -184,16 +156,16 @@ class GeminiConnection implements WarmConnection {
     return reading
   }
 
-  #onNotification({ sessionId, update }: JsonObject): void {
+  onNotification(_method: string, { sessionId, update }: JsonObject): void {
     if (typeof sessionId !== 'string' || !isObject(update)) return
     if (update['sessionUpdate'] === 'available_commands_update') this.#replays.get(sessionId)?.()
-    this.#turns.get(sessionId)?.receive(update as unknown as Update)
+    this.turns.get(sessionId)?.receive(update as unknown as Update)
   }
 
-  async #onRequest(method: string, { sessionId, options, toolCall }: JsonObject): Promise<JsonObject | undefined> {
+  async onRequest(method: string, { sessionId, options, toolCall }: JsonObject): Promise<JsonObject | undefined> {
     if (method !== 'session/request_permission') return undefined
     const offered = options as Array<{ optionId: string; kind: string }>
-    const warm = this.#turns.get(String(sessionId))
+    const warm = this.turns.get(String(sessionId))
     const isAllowed = await warm?.mayUse(toolCall as Update)
     const chosen = offered.find(({ kind }) => kind === (isAllowed ? 'allow_once' : 'reject_once'))
     if (!chosen || warm?.isInterrupted !== false) return { outcome: { outcome: 'cancelled' } }
@@ -207,16 +179,6 @@ class GeminiTurn extends SharedTurn {
   sessionId = ''
   #lines = new GeminiLines()
   #isAnswered = false
-  #over = new AbortController()
-
-  constructor(
-    turn: Turn,
-    translation: Translation,
-    private readonly rpc: Rpc,
-    private readonly approve?: Approve,
-  ) {
-    super(turn, translation)
-  }
 
   /** The session's memory is unfit for another turn. */
   get hasBrokenOff(): boolean {
@@ -232,7 +194,7 @@ class GeminiTurn extends SharedTurn {
     if (!this.approve) return true
     // The CLI reports a tool that needed approval only at its end, and not at all if it was rejected.
     this.receive({ ...toolCall, sessionUpdate: 'tool_call' })
-    const answer = await this.approve(approvalRequestOf(toolCall), this.#over.signal)
+    const answer = await this.approve(approvalRequestOf(toolCall), this.over.signal)
     if (answer.isAllowed || this.isInterrupted) return answer.isAllowed
     const content = [{ type: 'content' as const, content: { type: 'text', text: answer.message } }]
     this.receive({ ...toolCall, sessionUpdate: 'tool_call_update', status: 'failed', content })
@@ -240,7 +202,7 @@ class GeminiTurn extends SharedTurn {
   }
 
   end(result: PromptResult): void {
-    this.#over.abort()
+    if (this.approve) this.over.abort()
     const line = this.#lines.end(result)
     this.#isAnswered = line['status'] === 'success'
     this.translation.accept(line)

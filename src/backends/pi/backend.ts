@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { PiWarmDriver } from './warm-driver.js'
+import { piWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place } from '../engine/place.js'
 import { PROVIDER_VARIABLES } from '../engine/provider-variables.js'
@@ -99,7 +99,7 @@ export class PiBackend extends CliBackend {
 
   protected override warmDriver(): WarmDriver {
     const launch: WarmDriver['launch'] = (turn, place, signal) => this.#launch(['--mode', 'rpc'], turn, place, signal)
-    return new PiWarmDriver(launch, (emit, turn) => this.translation(emit, turn))
+    return piWarmDriver(launch)
   }
 
   async #launch(mode: string[], turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {

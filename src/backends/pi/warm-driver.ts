@@ -5,18 +5,16 @@
 // - `agent_end` is not the end: Pi may retry or compact. It says so right after that line, before it answers a request sent
 //   then. Until that answer, and while it compacts, no other prompt may be sent.
 // - The end of its input ends the process at once, even in the middle of a turn.
-// - An `abort` before the agent has started has no effect, and an `abort` may be onResponse before `agent_end`.
+// - An `abort` before the agent has started has no effect, and an `abort` may be answered before `agent_end`.
 // - A steering message that is unread at the end of a turn would be read in the next one, and cannot be withdrawn.
 
+import { deferred, type Deferred } from '../../core/async.js'
 import type { ShortenLine } from '../../processes/line-splitter.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
-import type { AgentEventBody, Steer } from '../types.js'
-import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
-
-type Send = (message: JsonObject) => void
-type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
+import type { Send, WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
+import type { Steer } from '../types.js'
 
 type PiMessage =
   | { type: 'response'; id?: string; command: string; success: boolean; error?: string; data?: PiState }
@@ -31,36 +29,25 @@ interface PiState {
   isCompacting: boolean
 }
 
-export class PiWarmDriver implements WarmDriver {
-  readonly isShared = false
-  readonly oldestKnown = '0.73.1'
-
-  constructor(
-    readonly launch: WarmDriver['launch'],
-    private readonly translation: Translate,
-  ) {}
-
-  /** Everything but the message is on the command line; turns are counted by the gateway. */
-  keyOf({
-    prompt: _prompt,
-    sessionId: _sessionId,
-    sessionUsage: _sessionUsage,
-    maxTurns: _maxTurns,
-    ...fixed
-  }: Turn): string {
-    return JSON.stringify(fixed)
+export function piWarmDriver(launch: WarmDriver['launch']): WarmDriver {
+  return {
+    isShared: false,
+    oldestKnown: '0.73.1',
+    /** Everything but the message is on the command line; turns are counted by the gateway. */
+    keyOf({ prompt: _prompt, sessionId: _sessionId, sessionUsage: _usage, maxTurns: _maxTurns, ...fixed }) {
+      return JSON.stringify(fixed)
+    },
+    launch,
+    shorten,
+    connect: (send) => new PiConnection(send),
   }
+}
 
-  /** Each delta repeats the whole text so far, twice. The marker cannot occur in the text, where its quotes are escaped. */
-  readonly shorten: ShortenLine = (beginning, end) => {
-    const isUpdate = beginning.subarray(0, UPDATE.length).equals(UPDATE) && end.subarray(-2).equals(CLOSED)
-    const used = isUpdate ? beginning.indexOf(REPEATED) : -1
-    return used === -1 ? undefined : `${beginning.toString('utf8', 0, used)}}}`
-  }
-
-  connect(send: Send): WarmConnection {
-    return new PiConnection(send, this.translation)
-  }
+/** Each delta repeats the whole text so far, twice. The marker cannot occur in the text, where its quotes are escaped. */
+const shorten: ShortenLine = (beginning, end) => {
+  const isUpdate = beginning.subarray(0, UPDATE.length).equals(UPDATE) && end.subarray(-2).equals(CLOSED)
+  const used = isUpdate ? beginning.indexOf(REPEATED) : -1
+  return used === -1 ? undefined : `${beginning.toString('utf8', 0, used)}}}`
 }
 
 const UPDATE = Buffer.from('{"type":"message_update","assistantMessageEvent":{"type":"text_delta",')
@@ -71,34 +58,26 @@ const CLOSED = Buffer.from('}}')
 const QUESTIONS = ['select', 'confirm', 'input', 'editor']
 
 class PiConnection implements WarmConnection {
-  readonly ready: Promise<void>
+  readonly #ready = deferred()
+  readonly ready = this.#ready.promise
   #sessionId = ''
-  #setReady = (): void => {}
   /** Set until Pi is idle, which may be after its answer. */
   #turn: PiTurn | undefined
   #next: PiTurn | undefined
   #isCompacting = false
-  #setAnswered = (): void => {}
+  #pinged: Deferred<void> | undefined
 
-  constructor(
-    private readonly send: Send,
-    private readonly translation: Translate,
-  ) {
-    this.ready = new Promise((resolve) => {
-      this.#setReady = resolve
-    })
+  constructor(private readonly send: Send) {
     send({ id: READY, type: 'get_state' })
   }
 
   ping(): Promise<void> {
     this.send({ id: PING, type: 'get_state' })
-    return new Promise((resolve) => {
-      this.#setAnswered = resolve
-    })
+    this.#pinged = deferred()
+    return this.#pinged.promise
   }
 
-  begin(turn: Turn, emit: (event: AgentEventBody) => void): WarmTurn {
-    const translation = this.translation(emit, turn)
+  begin(turn: Turn, translation: Translation): WarmTurn {
     // Like the first line of one-shot.
     translation.accept({ type: 'session', id: this.#sessionId })
     const begun = new PiTurn(this.send, translation, turn.prompt)
@@ -114,7 +93,7 @@ class PiConnection implements WarmConnection {
     switch (line.type) {
       case 'response':
         if (line.id === READY) this.#isReady(line.data)
-        else if (line.id === PING) this.#setAnswered()
+        else if (line.id === PING) this.#pinged?.resolve()
         else this.#turn?.onResponse(line)
         break
       case 'extension_ui_request':
@@ -138,7 +117,7 @@ class PiConnection implements WarmConnection {
 
   #isReady(state: PiState | undefined): void {
     this.#sessionId = state?.sessionId ?? ''
-    this.#setReady()
+    this.#ready.resolve()
   }
 
   #advance(): void {
@@ -166,10 +145,10 @@ interface Steering {
 }
 
 class PiTurn implements WarmTurn {
-  readonly done: Promise<void>
+  readonly #done = deferred()
+  readonly done = this.#done.promise
   /** Pi is idle, or never got the prompt. */
   isOver = false
-  #settle = (): void => {}
   #isPrompted = false
   #isAccepted = false
   #isRunning = false
@@ -189,11 +168,7 @@ class PiTurn implements WarmTurn {
     private readonly send: Send,
     readonly translation: Translation,
     private readonly prompt: string,
-  ) {
-    this.done = new Promise((resolve) => {
-      this.#settle = resolve
-    })
-  }
+  ) {}
 
   sendPrompt(): void {
     this.#isPrompted = true
@@ -255,7 +230,7 @@ class PiTurn implements WarmTurn {
         this.#isRunning = false
         this.#joinAnswers()
         this.#requestState()
-        if (this.#hasAnswered) this.#settle()
+        if (this.#hasAnswered) this.#done.resolve()
         break
       case 'auto_retry_start':
         this.#willRetry = true
@@ -314,6 +289,6 @@ class PiTurn implements WarmTurn {
 
   #finish(): void {
     this.isOver = true
-    this.#settle()
+    this.#done.resolve()
   }
 }

@@ -43,7 +43,9 @@ it('is not done before an interrupt that came too late is answered: it would mee
   const { driver, backend } = await openStage('claude', READY)
   const said: JsonObject[] = []
   const connection = driver.connect((message) => said.push(message), createPlace())
-  const live = connection.begin(backend.cli.turnOf({ prompt: 'one' }), () => {})
+  const turn = backend.cli.turnOf({ prompt: 'one' })
+  const translation = backend.cli.definition.translation(() => {}, turn)
+  const live = connection.begin(turn, translation)
   let isDone = false
   void live.done.then(() => {
     isDone = true
@@ -52,7 +54,7 @@ it('is not done before an interrupt that came too late is answered: it would mee
   const id = said.at(-1)?.['request_id']
   connection.receive({ type: 'result', subtype: 'success', result: 'done' })
   await setImmediate()
-  expect([isDone, live.translation.verdict]).toEqual([false, { isError: false, text: 'done' }])
+  expect([isDone, translation.verdict]).toEqual([false, { isError: false, text: 'done' }])
   connection.receive({ type: 'control_response', response: { subtype: 'success', request_id: id } })
   await live.done
 })

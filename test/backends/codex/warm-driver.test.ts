@@ -156,7 +156,7 @@ it('takes the status of the model server for the reason, whatever it says', asyn
   }
   await talk.hear(startedIn(A, 'a2'), { id: 6, result: {} })
   await talk.hear({ method: 'turn/completed', params: { threadId: A, turn: { id: 'a2', status: 'failed', error } } })
-  expect(turn.live.translation.verdict).toEqual({ isError: true, message: 'Come back later.', reason: 'rate_limit' })
+  expect(turn.translation.verdict).toEqual({ isError: true, message: 'Come back later.', reason: 'rate_limit' })
 })
 
 it('that does not know the thread says so, and takes another turn', async () => {
@@ -264,7 +264,7 @@ it('leaves out what comes late of an earlier turn', async () => {
 
 it('tells a message that came whole, and sets it apart from the one before', async () => {
   const talk = await openThreads()
-  const { events, live } = talk.begin('one', { sessionId: A })
+  const { events, translation } = talk.begin('one', { sessionId: A })
   const item = (id: string, text: string) => ({ threadId: A, turnId: 'a2', item: { type: 'agentMessage', id, text } })
   await talk.hear(startedIn(A, 'a2'), { id: 6, result: {} })
   await talk.hear(
@@ -281,7 +281,7 @@ it('tells a message that came whole, and sets it apart from the one before', asy
     '\n\nIn ',
     'parts.',
   ])
-  expect(live.translation.verdict).toEqual({ isError: false, text: 'In parts.' })
+  expect(translation.verdict).toEqual({ isError: false, text: 'In parts.' })
 })
 
 it('ends the commands that a turn has left running, before the turn is over', async () => {
@@ -294,7 +294,7 @@ it('ends the commands that a turn has left running, before the turn is over', as
   const request = { id: 7, method: 'thread/backgroundTerminals/clean', params: { threadId: A } }
   expect([await talk.said(), await turn.isDone()]).toEqual([[request], false])
   await talk.hear({ id: 7, error: { code: -32_600, message: 'no such request' } })
-  expect([await turn.isDone(), turn.live.translation.verdict?.isError]).toEqual([true, false])
+  expect([await turn.isDone(), turn.translation.verdict?.isError]).toEqual([true, false])
   expect(turn.events.at(-1)).toEqual({
     type: 'notice',
     content: 'A command that is still running could not be ended: no such request',
@@ -328,10 +328,10 @@ it('asks nothing in a thread that is not the one it wanted', async () => {
   const talk = openTalk('codex')
   await talk.hear({ id: 1, result: {} })
   await talk.said()
-  const { live, isDone } = talk.begin('hi', { sessionId: A })
+  const { translation, isDone } = talk.begin('hi', { sessionId: A })
   const before = methods(await talk.said())
   await talk.hear(loadedAs(2, B))
-  const { mustStop } = live.translation
+  const { mustStop } = translation
   expect([before, methods(await talk.said()), await isDone(), mustStop?.reason]).toEqual([
     ['thread/resume'],
     [],

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { openWarmProcess } from '../../../src/backends/engine/warm/warm-lifetime.js'
+import { openWarmProcess } from '../../../src/backends/engine/warm/warm-process.js'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
 import { until } from '../../waiting.js'
 import { openTalk, type Talk } from '../engine/warm/direct-talk.js'
@@ -175,13 +175,13 @@ it.each([
   ['ids of the model server, told apart by what is said between', ['t__x', 't__y', 't__z'], ['t__z'], 2],
 ])('counts the calls of one answer of the model as one turn, with %s', async (_, calls, spokenBefore, maxTurns) => {
   const talk = await openSessions()
-  const { live } = talk.begin('hi', { sessionId: A, maxTurns })
+  const { translation } = talk.begin('hi', { sessionId: A, maxTurns })
   for (const call of calls) {
-    expect(live.translation.mustStop).toBeUndefined()
+    expect(translation.mustStop).toBeUndefined()
     if (spokenBefore.includes(call)) await talk.hear(wrote(A, 'Next.'))
     await talk.hear(toolEnded(A, call))
   }
-  expect(live.translation.mustStop?.reason).toBe('max_turns')
+  expect(translation.mustStop?.reason).toBe('max_turns')
 })
 
 it('tells a tool that fails before it was told of', async () => {
@@ -218,7 +218,7 @@ it('leaves out what is told of the approval mode, and what comes when nobody has
   await talk.hear(wrote(A, 'Unasked.'))
   const turn = talk.begin('hi', { sessionId: A })
   await talk.hear(wrote(A, '[MODE_UPDATE] yolo'), wrote(A, 'Hello.'), ended(4))
-  expect([texts(turn), turn.live.translation.verdict]).toEqual([['Hello.'], { isError: false, text: 'Hello.' }])
+  expect([texts(turn), turn.translation.verdict]).toEqual([['Hello.'], { isError: false, text: 'Hello.' }])
 })
 
 it('lets a tool be used that asks, unless the turn was stopped', async () => {

@@ -93,11 +93,15 @@ describe('after an answer', () => {
     const said: unknown[] = []
     const connection = driver.connect(({ id, type, message }) => said.push(message ?? id ?? type), createPlace())
     const hear = (steps: Step[]) => steps.forEach((step) => 'printed' in step && connection.receive(step.printed))
-    const begin = (prompt: string) => connection.begin(backend.cli.turnOf({ prompt }), () => {})
+    const begin = (prompt: string) => {
+      const turn = backend.cli.turnOf({ prompt })
+      const translation = backend.cli.definition.translation(() => {}, turn)
+      return { translation, live: connection.begin(turn, translation) }
+    }
     hear(READY)
-    const { done, translation } = begin('one')
+    const { live, translation } = begin('one')
     hear(FIRST_TURN.slice(0, -2))
-    await done
+    await live.done
     expect([translation.verdict, said]).toEqual([
       { isError: false, text: 'Answer to one' },
       ['ready', 'one', 'state-1', 'state-2'],
@@ -132,7 +136,7 @@ describe('after an answer', () => {
   it('is not asked what was taken back while it summarised', async () => {
     const { said, hear, begin } = await answered()
     hear(COMPACTION.slice(0, -1))
-    const taken = begin('two')
+    const { live: taken } = begin('two')
     taken.interrupt()
     await taken.done
     hear(COMPACTION.slice(-1))

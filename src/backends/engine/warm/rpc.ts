@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from '../jsonl.js'
 export interface RpcListener {
   onNotification(method: string, params: JsonObject): void
   /** Answers a request from the other side; without an answer it gets a "not supported" error. */
-  onRequest?(method: string, params: JsonObject): Promise<JsonObject | undefined>
+  onRequest(method: string, params: JsonObject): Promise<JsonObject | undefined>
 }
 
 /** An error response. */
@@ -33,7 +33,7 @@ export class Rpc {
   constructor(
     private readonly send: (message: JsonObject) => void,
     private readonly listener: RpcListener,
-    private readonly frame: JsonObject = {},
+    private readonly frame: JsonObject,
   ) {}
 
   /** Contract: rejects with an `RpcError`, and never settles if the other side never answers. */
@@ -62,7 +62,7 @@ export class Rpc {
 
   /** Always sends a response, since the other side waits for it. Contract: never rejects. */
   async #respond(id: unknown, method: string, params: JsonObject): Promise<void> {
-    const answer = await this.listener.onRequest?.(method, params).catch(() => {})
+    const answer = await this.listener.onRequest(method, params).catch(() => {})
     this.send({ ...this.frame, id, ...(answer ? { result: answer } : { error: NOT_SUPPORTED }) })
   }
 

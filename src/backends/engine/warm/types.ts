@@ -6,7 +6,9 @@ import type { JsonObject } from '../jsonl.js'
 import type { Place } from '../place.js'
 import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
-import type { AgentEventBody, Approve, Steer } from '../../types.js'
+import type { Approve, Steer } from '../../types.js'
+
+export type Send = (message: JsonObject) => void
 
 /** How one CLI is started as a warm process, and the protocol it speaks. */
 export interface WarmDriver {
@@ -26,7 +28,7 @@ export interface WarmDriver {
   /** Drops unused parts of long lines. */
   readonly shorten?: ShortenLine
   /** Opens the connection to a process that was just started in that place. */
-  connect(send: (message: JsonObject) => void, place: Place): WarmConnection
+  connect(send: Send, place: Place): WarmConnection
 }
 
 /** The protocol connection to one process. */
@@ -38,16 +40,15 @@ export interface WarmConnection {
   ping(): Promise<void>
   /** Takes each message of the process, in order. It may trust the captured shapes: an exception becomes a notice. */
   receive(message: JsonObject): void
-  /** Begins a turn, whose messages all go to its translation. `approve` is given if the turn needs approvals. Contract: one
+  /** Begins a turn, whose messages all go to the translation. `approve` is given if the turn needs approvals. Contract: one
    *  turn at a time in each session. */
-  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn
+  begin(turn: Turn, translation: Translation, approve?: Approve): WarmTurn
 }
 
 /** One turn of a warm process. */
 export interface WarmTurn {
-  /** Has the verdict once `done` has settled. */
-  readonly translation: Translation
-  /** Settles with the agent's final word on this turn, even after an interrupt. Contract: never rejects. */
+  /** Settles when the translation has the agent's final word on this turn, even after an interrupt. Contract: never
+   *  rejects. */
   readonly done: Promise<void>
   /** Known once `done` has settled: a warm process cannot run this turn, so the agent did not get the prompt. */
   readonly isDeclined?: boolean

@@ -1,5 +1,6 @@
 // One warm process: its stdout feeds its connection, and messages to it go in as lines.
 
+import { randomUUID } from 'node:crypto'
 import { StringDecoder } from 'node:string_decoder'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import type { Scrubber } from '../../../credentials/scrubber.js'
@@ -11,11 +12,13 @@ import { type ProcessExit, type ProcessOptions, startProcess } from '../../../pr
 import type { ProcessEntry } from '../../../processes/process-table.js'
 import { endTools } from '../../../processes/process-tree.js'
 import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
-import type { WarmConnection } from './types.js'
+import type { AgentRequest } from '../../types.js'
+import { type AgentCli, runVariables } from '../agent-cli.js'
+import type { Send, WarmConnection, WarmDriver } from './types.js'
 
-export interface WarmProcessPlan {
+interface WarmProcessPlan {
   process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
-  connect: (send: (message: JsonObject) => void) => WarmConnection
+  connect: (send: Send) => WarmConnection
   shorten?: ShortenLine
   /** `totalBytes` applies to one turn. Between turns it may print at most `lineBytes`. */
   limits: OutputLimits
@@ -56,7 +59,47 @@ export interface WarmProcess {
   stop(): void
 }
 
-export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
+/**
+ * Starts a process on this machine that can take turns like this one. Its files are removed when it ends.
+ *
+ * Contract: rejects if it cannot be prepared; a failure to spawn is reported by `ended`.
+ */
+export async function openWarmProcess(
+  agent: AgentCli,
+  driver: WarmDriver,
+  request: AgentRequest,
+  signal: AbortSignal,
+): Promise<WarmProcess> {
+  const { limits, scrubber, owner } = agent.dependencies
+  const turn = agent.turnOf(request)
+  agent.warnAboutIgnoredOptions(request, turn)
+  const place = agent.localPlace(turn)
+  try {
+    const invocation = await driver.launch(turn, place, signal)
+    const process = startWarmProcess({
+      process: {
+        executable: agent.executableIn(place, turn),
+        args: invocation.args,
+        cwd: turn.workingDir,
+        environment: agent.environmentOf(invocation, turn, runVariables(request, place)),
+        runId: randomUUID(),
+        ...(owner && { owner }),
+        stopSignal: agent.definition.traits.stopSignal,
+      },
+      connect: (send) => driver.connect(send, place),
+      ...(driver.shorten && { shorten: driver.shorten }),
+      limits,
+      scrubber,
+    })
+    void process.ended.then(() => agent.leave(place))
+    return process
+  } catch (error) {
+    agent.leave(place)
+    throw error
+  }
+}
+
+function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
   const { scrubber, limits } = plan
   const listeners = new Set<ProcessListener>()
   let isOver = false

@@ -4,11 +4,13 @@
 // - A stopped turn lasts until the agent confirms: anything it still says must not reach the next turn.
 // - The process may serve other turns at the same time: it is killed only if it does not obey an interrupt.
 
-import { within } from '../../../core/async.js'
+import { deferred, within } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
-import type { OutputLimits } from '../../../processes/line-splitter.js'
 import type { ProcessExit } from '../../../processes/local-process.js'
+import type { AgentEventBody, AgentRequest, AgentResult, Steer } from '../../types.js'
+import type { AgentCli } from '../agent-cli.js'
 import { type Ending, type Failed, printedTooMuch } from '../failures.js'
+import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
 import {
   approveInTurn,
@@ -16,114 +18,91 @@ import {
   type Printed,
   type Run,
   type RunControl,
-  type RunPlan,
   startRun,
+  type TimeLimits,
+  timeLimits,
 } from '../turn-run.js'
-import type { AgentEventBody, AgentResult, Approve, Steer } from '../../types.js'
 import type { WarmProcess } from './warm-process.js'
 import type { WarmTurn } from './types.js'
 
 /** An agent that has not stopped by then is killed. */
 const INTERRUPT_MS = 1_000
 
-export interface WarmRunPlan extends RunPlan {
-  turn: Turn
-  /** From the request. */
-  approve?: Approve
-  limits: OutputLimits
-  /** From the request. */
-  onSteerable?(steer: Steer): void
+/** Starts one turn in a process that `openWarmProcess` started. */
+export function startWarmRun(
+  agent: AgentCli,
+  process: WarmProcess,
+  request: AgentRequest,
+  turn: Turn = agent.turnOf(request, true),
+  limits: TimeLimits = timeLimits(request, agent.config),
+): Run<WarmDrive> {
+  const { label, failureSigns } = agent.definition.traits
+  const { now, elapsed, scrubber } = agent.dependencies
+  const plan = { label, failureSigns, scrubber, now, elapsed, ...limits }
+  return startRun(plan, (control) => new WarmDrive(agent, process, request, turn, control))
 }
 
-export interface WarmRun extends Run {
-  /** Known when `complete` is among the events: the process failed for an unknown reason, or declined the turn. The same
-   *  turn may well succeed in another process. */
-  readonly isProcessLost: boolean
-  /** Whether the agent got the prompt and may have begun to work. */
-  readonly wasPrompted: boolean
-  /** From the turn. */
-  readonly isDeclined: boolean
-}
-
-export function startWarmRun(process: WarmProcess, plan: WarmRunPlan): WarmRun {
-  let drive: WarmDrive | undefined
-  const run = startRun(plan, (control) => (drive = new WarmDrive(process, plan, control)))
-  return {
-    ...run,
-    get result() {
-      return run.result
-    },
-    get isProcessLost() {
-      return drive?.isLost(run.result) === true
-    },
-    get wasPrompted() {
-      return drive?.warm !== undefined && !drive.isDeclined
-    },
-    get isDeclined() {
-      return drive?.isDeclined === true
-    },
-  }
-}
-
-class WarmDrive implements Drive {
+export class WarmDrive implements Drive {
   readonly ended: Promise<Ending>
-  warm: WarmTurn | undefined
+  readonly translation: Translation
+  #warm: WarmTurn | undefined
   #ending: Ending | undefined
   #hasUsedTools = false
   #acceptedCount = 0
   #bytes = 0
-  #resolveStop = (): void => {}
-  readonly #stopAsked: Promise<'stopped'>
-  #resolveGone = (_exit: ProcessExit): void => {}
-  readonly #gone: Promise<Ending>
+  readonly #maxBytes: number
+  readonly #stopAsked = deferred<'stopped'>()
+  readonly #gone = deferred<Ending>()
   /** Aborted when approvals are no longer needed. Only if the turn asks for any: the abort takes longer than everything else
    *  at the end of a turn. */
   readonly #asking: AbortController | undefined
   readonly #stopListening: () => void
 
   constructor(
+    agent: AgentCli,
     private readonly process: WarmProcess,
-    private readonly plan: WarmRunPlan,
+    private readonly request: AgentRequest,
+    private readonly turn: Turn,
     private readonly run: RunControl,
   ) {
-    this.#asking = plan.approve && new AbortController()
-    this.#stopAsked = new Promise((resolve) => {
-      this.#resolveStop = () => resolve('stopped')
-    })
-    this.#gone = new Promise((resolve) => {
-      this.#resolveGone = (exit) => resolve(endingOf(exit))
-    })
+    this.translation = agent.definition.translation((event) => this.#emit(event), turn)
+    this.#maxBytes = agent.dependencies.limits.totalBytes
+    this.#asking = request.approve && new AbortController()
     this.#stopListening = process.listen({
       heard: (bytes) => this.#heard(bytes),
-      text: (line) => this.warm?.translation.acceptText(line),
+      text: (line) => this.#warm && this.translation.acceptText(line),
       overflowed: (problem) => run.stop(printedTooMuch(problem)),
-      gone: (exit) => this.#resolveGone(exit),
+      gone: (exit) => this.#gone.resolve(endingOf(exit)),
     })
     this.ended = this.#converse()
   }
 
-  get translation() {
-    return this.warm?.translation ?? {}
-  }
-
+  /** A warm process cannot run this turn. */
   get isDeclined(): boolean {
-    return this.warm?.isDeclined === true
+    return this.#warm?.isDeclined === true
   }
 
-  /** Whether another process should retry the turn with this result. */
-  isLost(result: AgentResult | undefined): boolean {
+  /** Whether the agent got the prompt and may have begun to work. */
+  get wasPrompted(): boolean {
+    return this.#warm !== undefined && !this.isDeclined
+  }
+
+  /** Known with the result: the process failed for an unknown reason, or declined the turn. The same turn may well succeed
+   *  in another process. */
+  isProcessLost(result: AgentResult | undefined): boolean {
     if (this.run.stopped) return false
     const isGone = this.#ending?.type === 'died' || this.#ending?.type === 'not-ready'
     return this.isDeclined || (isGone && result?.failure?.reason === 'exit')
   }
 
   stop(): boolean {
-    this.#resolveStop()
+    this.#stopAsked.resolve('stopped')
     return true
   }
 
   async settle(ending: Ending): Promise<Printed> {
-    const { process, warm } = this
+    const { process } = this
+    const warm = this.#warm
     const { stopped } = this.run
     this.#ending = ending
     this.#asking?.abort()
@@ -137,8 +116,10 @@ class WarmDrive implements Drive {
   }
 
   async #converse(): Promise<Ending> {
-    const { process, plan, run } = this
-    const beginning = await Promise.race([this.#ready(), this.#gone, this.#stopAsked])
+    const { process, request, run, translation } = this
+    const gone = this.#gone.promise
+    const stopAsked = this.#stopAsked.promise
+    const beginning = await Promise.race([this.#ready(), gone, stopAsked])
     if (beginning === 'stopped') {
       if (run.stopped?.reason === 'timeout') process.stop()
       return { type: 'done' }
@@ -146,23 +127,24 @@ class WarmDrive implements Drive {
     if (beginning.type === 'not-ready') process.stop()
     if (beginning.type !== 'done') return beginning
 
-    const approve = this.#asking && plan.approve && approveInTurn(plan.approve, run.watch, this.#asking.signal)
-    const warm = process.connection.begin(plan.turn, (event) => this.#emit(event), approve)
-    this.warm = warm
-    this.#heed(warm.translation.mustStop)
+    const approve = this.#asking && request.approve && approveInTurn(request.approve, run.watch, this.#asking.signal)
+    const warm = process.connection.begin(this.turn, translation, approve)
+    this.#warm = warm
+    this.#heed(translation.mustStop)
     const done = warm.done.then((): Ending => ({ type: 'done' }))
-    if (warm.steer) plan.onSteerable?.(steerUntil(Promise.race([done, this.#gone, this.#stopAsked]), warm.steer))
-    const ending = await Promise.race([done, this.#gone, this.#stopAsked])
+    const over = Promise.race([done, gone, stopAsked])
+    if (warm.steer) request.onSteerable?.(steerUntil(over, warm.steer))
+    const ending = await over
     // It may have failed before the agent got the prompt.
-    this.#heed(warm.translation.mustStop)
+    this.#heed(translation.mustStop)
     if (ending !== 'stopped') return ending
 
     warm.interrupt()
     this.#asking?.abort()
-    const obeyed = await within(INTERRUPT_MS, Promise.race([done, this.#gone]))
+    const obeyed = await within(INTERRUPT_MS, Promise.race([done, gone]))
     if (obeyed) return obeyed
     process.stop()
-    return this.#gone
+    return gone
   }
 
   /** Settles when the turn can begin. Contract: never rejects. */
@@ -177,16 +159,15 @@ class WarmDrive implements Drive {
   }
 
   #heard(count: number): void {
-    const { warm } = this
-    if (!warm || warm.translation.acceptedCount === this.#acceptedCount) return
-    this.#acceptedCount = warm.translation.acceptedCount
+    const { acceptedCount, mustStop } = this.translation
+    if (!this.#warm || acceptedCount === this.#acceptedCount) return
+    this.#acceptedCount = acceptedCount
     this.run.watch.alive()
     this.#bytes += count
-    const { totalBytes } = this.plan.limits
-    if (this.#bytes > totalBytes) {
-      this.run.stop(printedTooMuch(`more than ${Math.floor(totalBytes / (1024 * 1024))} MiB in one turn`))
+    if (this.#bytes > this.#maxBytes) {
+      this.run.stop(printedTooMuch(`more than ${Math.floor(this.#maxBytes / (1024 * 1024))} MiB in one turn`))
     }
-    this.#heed(warm.translation.mustStop)
+    this.#heed(mustStop)
   }
 
   #heed(mustStop: Failed | undefined): void {

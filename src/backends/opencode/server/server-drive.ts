@@ -15,6 +15,7 @@ import { wait, within } from '../../../core/async.js'
 import type { OutputLimits } from '../../../processes/line-splitter.js'
 import { isObject } from '../../engine/jsonl.js'
 import { SESSION_TITLE } from '../format.js'
+import { lostSession } from '../../engine/starting-over.js'
 import type { Turn } from '../../engine/turn.js'
 import { approveInTurn, type Drive, type Printed, type RunControl } from '../../engine/turn-run.js'
 import { type Ending, printedTooMuch } from '../../engine/failures.js'
@@ -245,7 +246,7 @@ export class ServerDrive implements Drive, EventListener {
     const isBreakdown = saysBrokenDown(error)
     if (isBreakdown && (await this.#isSessionDamaged())) {
       const message = `OpenCode cannot read the session ${this.#sessionId} any more. ${error.message}`
-      return this.#end({ type: 'lost', failed: { reason: 'session_lost', message } })
+      return this.#end({ type: 'lost', failed: lostSession(message) })
     }
     if (isBreakdown && !translation.hasBegun) await wait(DOUBT_MS)
     // The events describe the error better.

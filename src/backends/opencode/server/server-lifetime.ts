@@ -41,7 +41,7 @@ const VERSION_CHECK_MS = 2_000
 
 export class ServerLifetime implements Lifetime {
   #leaveSession: (() => void) | undefined
-  #drive: ServerDrive | undefined
+  #run: Run<ServerDrive> | undefined
   #ranTools = false
   #mayHaveLeft = true
 
@@ -92,13 +92,14 @@ export class ServerLifetime implements Lifetime {
       start: (limits) => this.#start(turn, isFree && free.has(turn.sessionId), lease, limits),
       onEvent: (event) => this.#onEvent(event, turn, isFree),
       release: async () => {
-        const left = this.#drive?.hasLostServer ? 'broken' : this.#mayHaveLeft ? 'untidy' : 'nothing'
+        const late = this.#run?.drive.late
+        const left = this.#run?.drive.hasLostServer ? 'broken' : this.#mayHaveLeft ? 'untidy' : 'nothing'
         const vacate = async (): Promise<void> => {
           await lease.release(left)
           this.#leaveSession?.()
         }
         // Late events hold nobody up, but they must not mix with the next turn.
-        if (this.#drive?.late) void this.#drive.late.then(vacate)
+        if (late) void late.then(vacate)
         else await vacate()
       },
     }
@@ -113,10 +114,9 @@ export class ServerLifetime implements Lifetime {
       ...(onSteerable && { onSteerable }),
     }
     const { label, failureSigns } = OPENCODE
-    return startRun({ label, failureSigns, scrubber, now, elapsed, ...timeLimits }, (control) => {
-      this.#drive = new ServerDrive(plan, control)
-      return this.#drive
-    })
+    const context = { label, failureSigns, scrubber, now, elapsed, ...timeLimits }
+    this.#run = startRun(context, (control) => new ServerDrive(plan, control))
+    return this.#run
   }
 
   #onEvent(event: AgentEvent, { workingDir }: Turn, isFree: boolean): Promise<void> | undefined {

@@ -1,5 +1,5 @@
 import { CANCELLED } from '../../../../src/backends/engine/failures.js'
-import { startWarmTurn } from '../../../../src/backends/engine/warm/warm-lifetime.js'
+import { startWarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
 import type { AgentEvent, BackendName } from '../../../../src/backends/types.js'
 import { type AskingAgent, describeApprovals } from '../../../contract/approvals.js'
 import { captured, openStage } from './warm-stage.js'
@@ -13,7 +13,7 @@ async function open(name: BackendName, what: string): Promise<AskingAgent> {
   const { backend, process } = await openStage(name, captured(name, what), options)
   return {
     begin(prompt, approve, sessionId) {
-      const run = startWarmTurn(backend.cli, process, {
+      const run = startWarmRun(backend.cli, process, {
         prompt,
         approve,
         ...(sessionId !== undefined && { sessionId }),

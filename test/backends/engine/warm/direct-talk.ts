@@ -2,6 +2,7 @@
 
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
+import type { Translation } from '../../../../src/backends/engine/translation.js'
 import type { WarmTurn } from '../../../../src/backends/engine/warm/types.js'
 import type { AgentEventBody, AgentRequest, BackendName } from '../../../../src/backends/types.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
@@ -20,6 +21,7 @@ export interface Talk {
 
 export interface Begun {
   events: AgentEventBody[]
+  translation: Translation
   live: WarmTurn
   isDone(): Promise<boolean>
 }
@@ -48,13 +50,15 @@ export function openTalk(name: BackendName): Talk {
     begin(prompt, request = {}) {
       const events: AgentEventBody[] = []
       const turn = backend.cli.turnOf({ prompt, ...request }, true)
-      const live = connection.begin(turn, (event) => events.push(event), request.approve)
+      const translation = backend.cli.definition.translation((event) => events.push(event), turn)
+      const live = connection.begin(turn, translation, request.approve)
       let isDone = false
       void live.done.then(() => {
         isDone = true
       })
       return {
         events,
+        translation,
         live,
         async isDone() {
           await setImmediate()

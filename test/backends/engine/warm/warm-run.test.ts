@@ -4,8 +4,8 @@ import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { startWarmTurn } from '../../../../src/backends/engine/warm/warm-lifetime.js'
-import type { WarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
+import { startWarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
+import type { Run } from '../../../../src/backends/engine/turn-run.js'
 import { CANCELLED } from '../../../../src/backends/engine/failures.js'
 import type { AgentEvent } from '../../../../src/backends/types.js'
 import { createScrubber } from '../../../../src/credentials/scrubber.js'
@@ -67,7 +67,7 @@ it('an agent that does not obey is ended with all that it started', async () => 
     { run: 'setsid sleep 1000 & echo $! > orphan' },
     { run: 'touch started' },
   ])
-  const stopWhenStarted = async (run: WarmRun) => {
+  const stopWhenStarted = async (run: Run) => {
     await until(() => existsSync(join(stage.workingDir, 'started')), 'the orphan')
     run.stop(CANCELLED)
   }
@@ -174,7 +174,7 @@ it('an agent that speaks now and then is not silent', async () => {
     ],
     { dependencies: { now: () => now } },
   )
-  const act = async (_run: WarmRun, events: AgentEvent[]) => {
+  const act = async (_run: Run, events: AgentEvent[]) => {
     await until(() => events.length > 0, 'the beginning')
     now = 15
     stage.write('work/speak', '')
@@ -207,7 +207,7 @@ it.each(['codex', 'gemini'] as const)(
 
 it('a turn that is stopped before the process listens is never begun, and the process stays', async () => {
   const { turn, process } = await openStage('claude', [...READY, ASKED, answer('second')])
-  const act = async (run: WarmRun) => run.stop(CANCELLED)
+  const act = async (run: Run) => run.stop(CANCELLED)
   expect((await turn('first', { act })).result.failure?.reason).toBe('cancelled')
   expect((await turn('second')).result.finalOutput).toBe('second')
   expect(process.isOver).toBe(false)
@@ -216,7 +216,7 @@ it('a turn that is stopped before the process listens is never begun, and the pr
 it('a turn that nobody reads holds up nothing', async () => {
   const exchange: Step[] = [...READY, ASKED, BEGUN, answer('first'), ASKED, answer('second')]
   const { turn, backend, process } = await openStage('claude', exchange)
-  await startWarmTurn(backend.cli, process, { prompt: 'first' }).ended
+  await startWarmRun(backend.cli, process, { prompt: 'first' }).ended
   expect((await turn('second')).result.finalOutput).toBe('second')
 })
 

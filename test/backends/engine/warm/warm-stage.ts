@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { CliBackend } from '../../../../src/backends/engine/cli-backend.js'
 import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
-import { openWarmProcess, startWarmTurn } from '../../../../src/backends/engine/warm/warm-lifetime.js'
-import type { WarmProcess } from '../../../../src/backends/engine/warm/warm-process.js'
-import type { WarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
+import type { Run } from '../../../../src/backends/engine/turn-run.js'
+import { openWarmProcess, type WarmProcess } from '../../../../src/backends/engine/warm/warm-process.js'
+import { startWarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
 import type { WarmDriver } from '../../../../src/backends/engine/warm/types.js'
 import { localPlace, type Place } from '../../../../src/backends/engine/place.js'
 import { CANCELLED } from '../../../../src/backends/engine/failures.js'
@@ -64,7 +64,7 @@ export interface TurnOptions {
   /** Cancels at the first such event; `begun` cancels after the prompt, before any event. */
   stopOn?: AgentEvent['type'] | 'begun'
   /** Called when the turn has begun. */
-  act?: (run: WarmRun, events: AgentEvent[]) => Promise<void>
+  act?: (run: Run, events: AgentEvent[]) => Promise<void>
 }
 
 export interface Heard {
@@ -105,11 +105,11 @@ async function runWarm(
 ): Promise<Heard> {
   const events: AgentEvent[] = []
   if (stopOn === 'begun') await process.connection.ready
-  const run = startWarmTurn(backend.cli, process, { prompt, ...request })
+  const run = startWarmRun(backend.cli, process, { prompt, ...request })
   const reading = (async () => {
     for await (const event of run.events) events.push(event)
   })()
-  if (stopOn === 'begun') while (!run.wasPrompted) await setImmediate()
+  if (stopOn === 'begun') while (!run.drive.wasPrompted) await setImmediate()
   else if (stopOn) await until(() => events.some(({ type }) => type === stopOn), stopOn)
   if (stopOn) run.stop(CANCELLED)
   await act?.(run, events)
@@ -118,5 +118,5 @@ async function runWarm(
   const last = events.at(-1)
   if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
   const kinds = kindsOf(events)
-  return { events, kinds, result: last.result, isProcessLost: run.isProcessLost }
+  return { events, kinds, result: last.result, isProcessLost: run.drive.isProcessLost(run.result) }
 }

@@ -1,0 +1,101 @@
+// A turn that starts over: when a session is lost, what the agent is told the next time, and how several attempts stay one
+// stream of events.
+//
+// A session is lost if the turn should continue it, and it does not exist here or is damaged. The reason is `session_lost`
+// however that is found out: an id that cannot be one of the agent's, another session than the one asked for, a server that
+// cannot read it (all by `lostSession`), or the agent's own words (by the `failureSigns` of its backend).
+//
+// Two places act on it, since neither knows what the other does. `takeWarmTurn` starts over if the session began in this
+// very turn, in a process that ended before it was stored: nobody else has heard of that session, or knows what the agent
+// was told. `AgentRuntime` starts over if an earlier turn began it: only there is it stored, and can a person be told.
+
+import type { AgentEvent, FailureReason, Steer } from '../types.js'
+import type { Failed } from './failures.js'
+
+export function lostSession(message: string): Failed {
+  return { reason: 'session_lost', message }
+}
+
+export function isSessionLost(failure: { reason: FailureReason } | undefined): boolean {
+  return failure?.reason === 'session_lost'
+}
+
+/** Whether this end of an attempt says so. */
+export function saysSessionLost(end: AgentEvent): boolean {
+  if (end.type === 'complete') return isSessionLost(end.result.failure)
+  return end.type === 'error' && isSessionLost(end)
+}
+
+/**
+ * Merges the attempts at one turn into a single stream: `started` once and first, one `complete`, and a notice between
+ * attempts.
+ */
+export class AttemptStream {
+  /** The current attempt has ended in a way that calls for another. */
+  isLost = false
+  #hasBegun = false
+  #hasOutput = false
+  #isNewPart = false
+  /** Notices from before the first other event, which may turn out to be `started`. */
+  #held: AgentEvent[] = []
+  /** Of the latest event: timestamps never decrease. */
+  #timestamp = 0
+
+  /** `isLost` judges an end, which is passed on only if no other attempt follows. */
+  pass(event: AgentEvent, isLost: (end: AgentEvent) => boolean): AgentEvent[] {
+    this.#timestamp = event.timestamp
+    this.isLost ||= (event.type === 'error' || event.type === 'complete') && isLost(event)
+    if (this.isLost) return []
+    if (event.type === 'notice' && !this.#hasBegun) {
+      this.#held.push(event)
+      return []
+    }
+    const isFirst = !this.#hasBegun
+    this.#hasBegun = true
+    const held = this.#release()
+    if (event.type === 'started') return isFirst ? [event, ...held] : held
+    return [...held, event.type === 'output' ? this.#separate(event) : event]
+  }
+
+  nextAttempt(notice: string | undefined): AgentEvent[] {
+    this.isLost = false
+    this.#isNewPart = true
+    if (notice !== undefined) this.#held.push({ type: 'notice', content: notice, timestamp: this.#timestamp })
+    return this.#hasBegun ? this.#release() : []
+  }
+
+  #release(): AgentEvent[] {
+    return this.#held.splice(0).map((notice) => ({ ...notice, timestamp: this.#timestamp }))
+  }
+
+  #separate(event: Extract<AgentEvent, { type: 'output' }>): AgentEvent {
+    const isSeparate = this.#isNewPart && this.#hasOutput
+    this.#isNewPart = false
+    this.#hasOutput = true
+    return isSeparate ? { ...event, content: `\n\n${event.content}` } : event
+  }
+}
+
+/** The prompt for an agent that resumes a message it may already have worked on. `what` happened is the start of a
+ *  sentence, `cause` a name for it. */
+export function interruptedPrompt(what: string, cause: string, prompt: string): string {
+  return `[${what} while you worked on this message, and your answer was not delivered. Parts of the work may be done \
+already: look before you repeat them. Nobody refused or cancelled anything; a tool that seems to have been was cut off \
+by ${cause}. The message was:]
+
+${prompt}`
+}
+
+/** The prompt for an agent that answers several messages of a conversation at once. */
+export function joinedPrompt(prompt: string, others: string[]): string {
+  return [prompt, ...others.map((text) => `[Another message of this conversation:]\n\n${text}`)].join('\n\n')
+}
+
+/** Records what the agent takes. If the turn starts over, it becomes part of the prompt. */
+export function recordTaken(steer: Steer, taken: string[]): Steer {
+  return async (text) => {
+    const isTaken = await steer(text)
+    if (isTaken) taken.push(text)
+    return isTaken
+  }
+}
