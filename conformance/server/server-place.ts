@@ -1,8 +1,11 @@
 /** OpenCode as a server: started and supervised by us, or started by an operator. */
-import { ExternalServer } from '../../src/backends/opencode/server/external-server.js'
+import {
+  ExternalServer,
+  type OpenCodeEndpoint,
+  type OpenCodeServers,
+} from '../../src/backends/opencode/server/servers.js'
 import { ManagedServers } from '../../src/backends/opencode/server/managed-servers.js'
 import { OpenCodeServerBackend } from '../../src/backends/opencode/server/opencode-server-backend.js'
-import type { OpenCodeEndpoint, OpenCodeServers } from '../../src/backends/opencode/server/servers.js'
 import { OpenCodeBackend } from '../../src/backends/opencode/backend.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
 import { endNow } from '../../test/processes/living-processes.js'

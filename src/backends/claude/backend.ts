@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { POD_DIRECTORY } from '../../kubernetes/types.js'
 import { parseTool } from '../engine/allowed-tool.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
-import { namesOption, valueOf, withoutOptions } from '../engine/command-args.js'
+import { namesOption, optionArgs, valueOf, withoutOptions } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { claudeWarmDriver } from './warm-driver.js'
@@ -14,7 +14,7 @@ import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
 import type { AgentEventBody, TokenUsage } from '../types.js'
-import { compareVersions } from '../../core/versions.js'
+import { isAtLeast } from '../../core/versions.js'
 
 type ClaudeLine =
   | { type: 'system'; subtype: 'init'; session_id: string; model?: string }
@@ -129,7 +129,7 @@ export class ClaudeCodeBackend extends CliBackend {
     const { model, allowedTools, maxTurns } = this.config
     return [
       ...['-p', '--output-format', 'json', '--dangerously-skip-permissions', '--max-turns', String(maxTurns)],
-      ...(model === undefined ? [] : ['--model', model]),
+      ...optionArgs('--model', model),
       ...(sessionId ? ['--resume', sessionId] : []),
       ...allowedTools.flatMap((tool) => ['--allowedTools', tool]),
       // Between --allowedTools and the prompt, which that option would swallow.
@@ -161,8 +161,8 @@ export class ClaudeCodeBackend extends CliBackend {
         // `-p` must not come first: the runtime would then compile and collect garbage on the main thread.
         ...[...format, '-p'],
         ...(namesOption(further, ['--max-turns']) ? [] : ['--max-turns', String(maxTurns)]),
-        ...(model === undefined ? [] : ['--model', model]),
-        ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['--resume', sessionId])),
+        ...optionArgs('--model', model),
+        ...(command?.sessionArgs ?? optionArgs('--resume', sessionId)),
         ...(turn.isUntrusted ? UNTRUSTED_ARGS : []),
         // Before --allowedTools, which takes every word up to the next option.
         ...withoutOptions(further, [SKIP_OPTION]),
@@ -208,8 +208,7 @@ const APPENDED_FILE = { names: ['--append-system-prompt-file'], takesValue: true
 
 /** By default, newer versions resume with the system prompt of the first turn. Older ones do not know the option. */
 async function freshPromptArgs(place: Place, signal: AbortSignal): Promise<string[]> {
-  const version = await place.version(signal)
-  const keepsFirst = version !== undefined && compareVersions(version, FIRST_WITH_SNAPSHOT) >= 0
+  const keepsFirst = isAtLeast(await place.version(signal), FIRST_WITH_SNAPSHOT)
   return keepsFirst ? ['--system-prompt-snapshot', 'off'] : []
 }
 

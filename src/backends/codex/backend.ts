@@ -3,7 +3,7 @@
 
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './settings.js'
-import { namesOption } from '../engine/command-args.js'
+import { namesOption, optionArgs } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { codexWarmDriver } from './warm-driver.js'
@@ -12,7 +12,7 @@ import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
 import type { AgentCommand, AgentEventBody, TokenUsage } from '../types.js'
-import { compareVersions } from '../../core/versions.js'
+import { isAtLeast } from '../../core/versions.js'
 
 type CodexLine =
   | { type: 'thread.started'; thread_id: string }
@@ -74,7 +74,7 @@ export class CodexBackend extends CliBackend {
 
   buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
     const { workingDir, model } = this.config
-    const args = ['exec', '--json', BYPASS, '--cd', workingDir, ...modelArgs(model)]
+    const args = ['exec', '--json', BYPASS, '--cd', workingDir, ...optionArgs('--model', model)]
     return [...args, ...(sessionId ? ['resume', sessionId] : []), prompt]
   }
 
@@ -88,14 +88,14 @@ export class CodexBackend extends CliBackend {
         ...['exec', ...(format === 'text' ? [] : ['--json'])],
         ...sandboxArgs(command),
         ...['--cd', workingDir],
-        ...modelArgs(model),
+        ...optionArgs('--model', model),
         // Needs an option after it: some, such as --image, take every word up to the next option.
         ...further,
         '--skip-git-repo-check',
         ...COMMON_ARGS,
         ...(isUntrusted ? untrustedArgs(workingDir) : await trustArgs(workingDir, place, signal)),
         ...(instructions?.args ?? []),
-        ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['resume', sessionId])),
+        ...(command?.sessionArgs ?? optionArgs('resume', sessionId)),
         '-',
       ],
       ...(instructions && { environment: instructions.environment, expects: DELIVERED }),
@@ -124,12 +124,7 @@ const SANDBOX_MODE = /^sandbox_mode\s*=/
 const FIRST_WITH_TRUST = '0.169.0'
 
 async function trustArgs(workingDir: string, place: Place, signal: AbortSignal): Promise<string[]> {
-  const version = await place.version(signal)
-  return version !== undefined && compareVersions(version, FIRST_WITH_TRUST) >= 0 ? trustedArgs(workingDir) : []
-}
-
-function modelArgs(model: string | undefined): string[] {
-  return model === undefined ? [] : ['--model', model]
+  return isAtLeast(await place.version(signal), FIRST_WITH_TRUST) ? trustedArgs(workingDir) : []
 }
 
 /** None if the template sets its own sandbox. */

@@ -19,9 +19,8 @@ import type { Turn } from '../engine/turn.js'
 import { SharedConnection, SharedTurn } from '../engine/warm/shared-connection.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { ApprovalAnswer, Approve, Steer } from '../types.js'
-import { requestOf } from './approvals.js'
+import { type Item, lineOf, type Notification, requestOf } from './warm-lines.js'
 import { areLastInstructions, gatewayInstructions, untrustedConfig } from './settings.js'
-import { type Item, lineOf, type Notification } from './warm-lines.js'
 
 interface LoadedThread {
   thread: { id: string; path?: string | null }

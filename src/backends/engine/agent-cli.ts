@@ -3,7 +3,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { agentEnvironment } from '../../core/agent-environment.js'
 import { withDeadline } from '../../core/async.js'
-import { compareVersions } from '../../core/versions.js'
+import { isAtLeast } from '../../core/versions.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { PodAddress } from '../../kubernetes/types.js'
 import { findExecutable } from '../../processes/find-executable.js'
@@ -11,7 +11,7 @@ import { OWNER_MARKER } from '../../processes/process-owner.js'
 import type { BackendDependencies, CliTraits, Invocation, WarmOptions } from './cli-backend.js'
 import { namesOption, withoutOptions } from './command-args.js'
 import { problemOfNode, problemsOfVersion, readVersion } from './version.js'
-import { localPlace, type Place, podPlace } from './place.js'
+import { localPlace, type Place, podPlace, type RunFiles } from './place.js'
 import { refusedDirectory, refusedInput, refusedPod, refusedVariable } from './refusals.js'
 import type { Failed } from './failures.js'
 import type { Translation } from './translation.js'
@@ -55,7 +55,8 @@ export class AgentCli {
   /** Absent if every turn gets a process of its own. */
   readonly warm: WarmAgent | undefined
   readonly #warned = new Set<string>()
-  readonly #directories = new SessionDirectories()
+  /** Most CLIs find a session only in the directory where it began. */
+  readonly #directories = new SessionNotes<string>()
   /** Versions of executables, by path. */
   readonly #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
 
@@ -129,7 +130,7 @@ export class AgentCli {
   turnOf(request: AgentRequest, isWarm = false): Turn {
     const command = request.command && this.#command(request.command, request.model)
     // A model named by the template overrides the configured one.
-    const isModelNamed = namesOption(command?.args ?? [], this.#traits.modelOption.names)
+    const isModelNamed = command !== undefined && namesOption(command.args, this.#traits.modelOption.names)
     const asked = isModelNamed ? { ...request, model: request.model ?? '' } : request
     return {
       ...turnOf(asked, this.config, this.#directories),
@@ -140,7 +141,7 @@ export class AgentCli {
 
   /** Remembers that the session runs in this directory. */
   remember(sessionId: string | undefined, directory: string): void {
-    this.#directories.remember(sessionId, directory)
+    this.#directories.set(sessionId, directory)
   }
 
   /** Why this request is refused before anything is started. */
@@ -161,7 +162,7 @@ export class AgentCli {
       const executable = turn.command?.executable ?? this.config.cliPath
       return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${executable} --version\` answers.`
     }
-    if (compareVersions(version, versions.oldestKnown) < 0) {
+    if (!isAtLeast(version, versions.oldestKnown)) {
       return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
     }
     const own = this.definition.untrustedObstacle(turn)
@@ -251,28 +252,32 @@ export class AgentCli {
   }
 }
 
-const MAX_DIRECTORIES = 10_000
+const MAX_SESSIONS = 10_000
 
-/** The directories of a backend's sessions: most CLIs find a session only in the directory where it began. */
-export class SessionDirectories {
-  readonly #directories = new Map<string, string>()
+/** Something about each of the latest sessions. */
+export class SessionNotes<Note> {
+  readonly #notes = new Map<string, Note>()
 
-  get(sessionId: string | undefined): string | undefined {
-    return this.#directories.get(sessionId ?? '')
+  get(sessionId: string | undefined): Note | undefined {
+    return this.#notes.get(sessionId ?? '')
   }
 
-  remember(sessionId: string | undefined, directory: string): void {
+  set(sessionId: string | undefined, note: Note): void {
     if (sessionId === undefined) return
-    this.#directories.set(sessionId, directory)
-    const [oldest] = this.#directories.keys()
-    if (this.#directories.size > MAX_DIRECTORIES && oldest !== undefined) this.#directories.delete(oldest)
+    this.#notes.set(sessionId, note)
+    const [oldest] = this.#notes.keys()
+    if (this.#notes.size > MAX_SESSIONS && oldest !== undefined) this.#notes.delete(oldest)
+  }
+
+  delete(sessionId: string | undefined): void {
+    this.#notes.delete(sessionId ?? '')
   }
 }
 
 /** The variables of a run, including the paths of its secret files, which this writes. */
 export function runVariables(
-  { environment, secretFiles = [] }: AgentRequest,
-  { files }: Place,
+  { environment, secretFiles = [] }: Pick<AgentRequest, 'environment' | 'secretFiles'>,
+  files: Pick<RunFiles, 'write'>,
 ): Record<string, string> {
   const paths = secretFiles.map(({ variable, content }) => [variable, files.write(`secret-${variable}`, content)])
   return { ...environment, ...Object.fromEntries(paths) }

@@ -17,7 +17,7 @@ import type { Place } from './place.js'
 import { PlainTranslation } from './plain-translation.js'
 import type { InputRules } from './refusals.js'
 import { takeTurn, type Turn } from './turn.js'
-import { foldOutput, type Translation } from './translation.js'
+import { type Figures, foldOutput, type Translation } from './translation.js'
 import type { VersionKnowledge } from './version.js'
 import type { WarmDriver } from './warm/types.js'
 import type { WarmPool } from './warm/warm-pool.js'
@@ -35,7 +35,6 @@ import type {
   BackendAdapterConfig,
   BackendEventResult,
   BackendName,
-  StreamCallback,
 } from '../types.js'
 
 export interface BackendDependencies {
@@ -113,10 +112,7 @@ export interface Invocation {
 }
 
 /** The result of reading a complete output. */
-export interface ReadOutput extends Pick<
-  AgentResult,
-  'isError' | 'sessionId' | 'usage' | 'sessionUsage' | 'costUsd' | 'metadata'
-> {
+export interface ReadOutput extends Figures, Pick<AgentResult, 'isError' | 'sessionId'> {
   text?: string
   model?: string
 }
@@ -188,26 +184,17 @@ export abstract class CliBackend implements AgentBackend {
     const plain = format === 'text' ? new PlainTranslation(emit, Infinity) : undefined
     const translation = plain ?? this.translation(emit)
     const { isError, responseText, sessionId } = foldOutput(stdout, translation, this.traits.failureSigns, plain)
-    const { usage, sessionUsage, costUsd, metadata, verdict } = translation
     return {
       isError,
-      ...(verdict && responseText !== undefined && { text: responseText }),
+      ...(translation.verdict && responseText !== undefined && { text: responseText }),
       ...(sessionId !== undefined && { sessionId }),
       ...(model !== undefined && { model }),
-      ...(usage && { usage }),
-      ...(sessionUsage && { sessionUsage }),
-      ...(costUsd !== undefined && { costUsd }),
-      ...(metadata && { metadata }),
+      ...translation.figures,
     }
   }
 
-  execute(
-    prompt: string,
-    systemPrompt: string,
-    sessionId?: string,
-    onStream?: StreamCallback,
-  ): Promise<BackendEventResult> {
-    return executeTurn(this, this.dependencies.log, prompt, systemPrompt, sessionId, onStream)
+  execute(...call: Parameters<AgentBackend['execute']>): Promise<BackendEventResult> {
+    return executeTurn(this, this.dependencies.log, ...call)
   }
 
   run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
@@ -233,7 +220,7 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   capabilities(): AgentCapabilities {
-    const { traits } = this
+    const { traits, config } = this
     const { warm } = this.cli
     const mode = warm ? (this.#probedMode ?? warm.mode) : 'oneshot'
     return {
@@ -245,7 +232,7 @@ export abstract class CliBackend implements AgentBackend {
       // Every warm agent streams, even Codex, whose command line prints whole messages.
       supportsStreaming: traits.supportsStreaming || mode !== 'oneshot',
       supportedModels: [],
-      ...(this.config.model !== undefined && { defaultModel: this.config.model }),
+      ...(config.model !== undefined && { defaultModel: config.model }),
       maxPromptLength: traits.promptLimit?.size ?? 0,
     }
   }

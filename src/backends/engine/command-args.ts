@@ -1,9 +1,14 @@
-// Arguments of an operator's command template, which come in addition to the backend's own.
+// Arguments of a command line, and those of an operator's command template, which come in addition to the backend's own.
 
 /** An option with all its names, and whether its value may follow as a separate argument. */
 export interface CliOption {
   names: readonly string[]
   takesValue: boolean
+}
+
+/** The option with its value; nothing without one. */
+export function optionArgs(name: string, value: string | undefined): string[] {
+  return value === undefined ? [] : [name, value]
 }
 
 /** Whether one of the options is among the arguments, even as `--name=value`. */

@@ -69,8 +69,9 @@ export interface JudgeContext {
 }
 
 /** What a turn is judged by. */
-export interface Evidence extends Pick<Translation, 'verdict' | 'lastProblem'> {
+export interface Evidence {
   ending: Ending
+  translation: Pick<Translation, 'verdict' | 'lastProblem'>
   /** Set if the gateway stopped the turn. */
   stopped: Failed | undefined
   /** Scrubbed. */
@@ -87,7 +88,8 @@ export function judge(context: JudgeContext, evidence: Evidence): AgentFailure |
 
 function causeOf(context: JudgeContext, evidence: Evidence): AgentFailure | undefined {
   const { label, failureSigns } = context
-  const { ending, stopped, verdict, lastProblem, stderr } = evidence
+  const { ending, stopped, stderr } = evidence
+  const { verdict, lastProblem } = evidence.translation
   if (ending.type === 'not-started') {
     return failureOf({ reason: 'spawn', message: `${label} CLI could not be started: ${ending.message}` })
   }
@@ -111,7 +113,7 @@ const REPORT_CHARACTERS = 500
 
 function failureOfExit(
   { label, failureSigns, scrubber, now }: JudgeContext,
-  { verdict, stderr, plainStdout }: Evidence,
+  { translation: { verdict }, stderr, plainStdout }: Evidence,
   exitCode: number,
   words: string,
 ): AgentFailure {

@@ -1,6 +1,6 @@
 // Decides whether a turn runs in a warm process or in one of its own. Nothing else does.
 
-import { compareVersions } from '../../core/versions.js'
+import { isAtLeast } from '../../core/versions.js'
 import type { AgentMode, AgentProbe } from '../types.js'
 
 const BACKING_OFF =
@@ -36,7 +36,7 @@ export function modeInUse(
   version: string | undefined,
 ): Pick<AgentProbe, 'mode' | 'whyNotLive'> {
   if (mode === 'oneshot') return { mode }
-  const isKnown = version !== undefined && compareVersions(version, oldestKnown) >= 0
+  const isKnown = isAtLeast(version, oldestKnown)
   if (mode === 'auto' && !isKnown) {
     const what = version === undefined ? 'its version is not known' : `version ${version} is older than ${oldestKnown}`
     return { mode: 'oneshot', whyNotLive: `Each turn has a process of its own: ${what}.` }

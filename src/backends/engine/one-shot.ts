@@ -10,15 +10,13 @@ import { BoundedText } from '../../processes/bounded-text.js'
 import { LineSplitter, type OutputLimits } from '../../processes/line-splitter.js'
 import type { AgentEventBody, AgentRequest } from '../types.js'
 import { type AgentCli, runVariables, setByRun, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS } from './agent-cli.js'
-import type { Invocation } from './cli-backend.js'
 import { type Ending, type Failed, failureOfPod, printedTooMuch } from './failures.js'
 import { stripAnsi } from './jsonl.js'
-import type { Place } from './place.js'
 import { PlainTranslation } from './plain-translation.js'
-import { preparationFailure, refusedAsking } from './refusals.js'
+import { preparationFailure, refused, refusedAsking } from './refusals.js'
 import { readInto, type Translation } from './translation.js'
 import type { Lease, Lifetime, Turn } from './turn.js'
-import { type Drive, type Run, type RunControl, type RunPlan, startRun, type TimeLimits } from './turn-run.js'
+import { type Drive, type Run, type RunControl, type RunPlan, startRun } from './turn-run.js'
 
 /** Time to find a pod and inspect it. */
 const POD_CHECK_MS = 30_000
@@ -51,15 +49,38 @@ export class OneShot implements Lifetime {
     const { agent, request } = this
     const { definition } = agent
     const obstacle = turn.isUntrusted ? await agent.obstacleIn(turn, signal) : undefined
-    if (obstacle !== undefined) return { reason: 'refused', message: obstacle }
+    if (obstacle !== undefined) return refused(obstacle)
     if (request.approve) return refusedAsking(definition.traits.label, request)
     const runId = request.runId ?? randomUUID()
     const place = await agent.place(turn, request.pod, runId, signal)
     try {
       const invocation = await definition.invocation(turn, place, signal)
-      const variables = runVariables(request, place)
+      const { args, defaults = {}, expects } = invocation
+      const environment = setByRun(invocation.environment, turn, runVariables(request, place.files))
+      const { label, failureSigns, stopSignal } = definition.traits
+      const { now, elapsed, limits, owner, scrubber } = agent.dependencies
+      const process = {
+        ...{ executable: agent.executableIn(place, turn), args, stdin: turn.prompt, directory: turn.workingDir },
+        ...{
+          defaults,
+          environment,
+          runId,
+          ...(owner && { owner }),
+          ...(expects && { expects: expects.file }),
+          stopSignal,
+        },
+      }
       return {
-        start: (limits) => this.#start(runId, turn, place, invocation, variables, limits),
+        start: (timeLimits) =>
+          startOneShot({
+            ...{ label, failureSigns, limits, now, elapsed, scrubber, ...timeLimits },
+            start: (listeners) => place.start({ ...process, ...listeners }),
+            translation: (emit) =>
+              turn.command?.format === 'text'
+                ? new PlainTranslation(emit, limits.lineBytes)
+                : definition.translation(emit, turn),
+            unlessExpected: expects?.otherwise,
+          }),
         onEvent(event) {
           if (event.type === 'complete') agent.remember(event.result.sessionId, turn.workingDir)
           return undefined
@@ -70,47 +91,6 @@ export class OneShot implements Lifetime {
       agent.leave(place)
       throw error
     }
-  }
-
-  #start(
-    runId: string,
-    turn: Turn,
-    place: Place,
-    { args, defaults = {}, environment, expects }: Invocation,
-    variables: Record<string, string>,
-    timeLimits: TimeLimits,
-  ): Run {
-    const { definition, dependencies } = this.agent
-    const { label, failureSigns, stopSignal } = definition.traits
-    const { now, elapsed, limits, owner, scrubber } = dependencies
-    return startOneShot({
-      label,
-      failureSigns,
-      start: (listeners) =>
-        place.start({
-          executable: this.agent.executableIn(place, turn),
-          args,
-          stdin: turn.prompt,
-          directory: turn.workingDir,
-          defaults,
-          environment: setByRun(environment, turn, variables),
-          runId,
-          ...(owner && { owner }),
-          ...(expects && { expects: expects.file }),
-          stopSignal,
-          ...listeners,
-        }),
-      translation: (emit) =>
-        turn.command?.format === 'text'
-          ? new PlainTranslation(emit, limits.lineBytes)
-          : definition.translation(emit, turn),
-      ...timeLimits,
-      limits,
-      now,
-      elapsed,
-      scrubber,
-      unlessExpected: expects?.otherwise,
-    })
   }
 }
 

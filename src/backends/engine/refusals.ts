@@ -3,6 +3,7 @@
 import { canBeSetForRun } from '../../core/environment.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { isDirectory } from '../../core/is-directory.js'
+import { isAtLeast } from '../../core/versions.js'
 import { isShellVariable } from '../../kubernetes/supervisor.js'
 import { PodError } from '../../kubernetes/types.js'
 import { parseTool, problemOfTool } from './allowed-tool.js'
@@ -12,6 +13,10 @@ import type { BackendDependencies } from './cli-backend.js'
 import { lostSession } from './starting-over.js'
 import type { Turn } from './turn.js'
 import type { AgentCapabilities, AgentRequest } from '../types.js'
+
+export function refused(message: string): Failed {
+  return { reason: 'refused', message }
+}
 
 /** What an agent accepts. */
 export interface InputRules {
@@ -28,23 +33,19 @@ export function refusedInput(
   { prompt, sessionId, model, allowedTools }: Turn,
   { label, sessionId: sessionPattern, promptLimit, hasToolNamesOnly }: InputRules,
 ): Failed | undefined {
-  if (model !== undefined && !isName(model)) {
-    return { reason: 'refused', message: `${JSON.stringify(model)} is not the name of a model.` }
-  }
+  if (model !== undefined && !isName(model)) return refused(`${JSON.stringify(model)} is not the name of a model.`)
   const badTool = allowedTools.map(problemOfTool).find((problem) => problem !== undefined)
-  if (badTool !== undefined) return { reason: 'refused', message: `The list of allowed tools holds an ${badTool}.` }
+  if (badTool !== undefined) return refused(`The list of allowed tools holds an ${badTool}.`)
   const ruled = hasToolNamesOnly && allowedTools.find((tool) => parseTool(tool).calls !== undefined)
   if (ruled) {
     const advice = 'Allow the whole tool, or leave it out.'
-    return { reason: 'refused', message: `${label} cannot be restricted to some calls of a tool: ${ruled}. ${advice}` }
+    return refused(`${label} cannot be restricted to some calls of a tool: ${ruled}. ${advice}`)
   }
-  if (prompt.trim() === '') return { reason: 'refused', message: 'The prompt is empty.' }
+  if (prompt.trim() === '') return refused('The prompt is empty.')
   if (promptLimit) {
     const size = promptLimit.unit === 'bytes' ? Buffer.byteLength(prompt) : countCharacters(prompt)
     const limit = `${promptLimit.size} ${promptLimit.unit}`
-    if (size > promptLimit.size) {
-      return { reason: 'refused', message: `The prompt is too long for ${label}: ${size} of at most ${limit}.` }
-    }
+    if (size > promptLimit.size) return refused(`The prompt is too long for ${label}: ${size} of at most ${limit}.`)
   }
   if (sessionId !== undefined && !sessionPattern.test(sessionId)) {
     return lostSession(`${JSON.stringify(sessionId)} is not a session id of ${label}.`)
@@ -60,13 +61,17 @@ export function refusedDirectory(workingDir: string): Failed | undefined {
 /** For a turn that needs approvals, where nothing can ask for them: it must not run without. */
 export function refusedAsking(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'> = {}): Failed {
   const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
-  const message = `${label} cannot ask before it uses a tool${where}.`
-  return { reason: 'refused', message: `${message} ${pod || command ? HOW_IT_ASKS : WHO_ASKS}` }
+  return refused(`${label} cannot ask before it uses a tool${where}. ${pod || command ? HOW_IT_ASKS : WHO_ASKS}`)
 }
 
-export function refusedVersionToAsk(label: string, oldestKnown: string): Failed {
-  const message = `${label} is known to ask before it uses a tool from version ${oldestKnown} on. Update it, or let it work without asking.`
-  return { reason: 'refused', message }
+export function refusedVersionToAsk(
+  label: string,
+  version: string | undefined,
+  oldestKnown: string,
+): Failed | undefined {
+  if (isAtLeast(version, oldestKnown)) return undefined
+  const advice = 'Update it, or let it work without asking.'
+  return refused(`${label} is known to ask before it uses a tool from version ${oldestKnown} on. ${advice}`)
 }
 
 const HOW_IT_ASKS = 'Have it run without that, or let it work without asking.'
@@ -75,25 +80,21 @@ const WHO_ASKS = 'Use claude, codex, gemini or opencode for this, or let it work
 /** Why a turn may not run in a pod, as far as can be told without asking the cluster. */
 export function refusedPod({ isUntrusted }: Turn, { pods }: BackendDependencies): Failed | undefined {
   if (isUntrusted) {
-    const message = 'An untrusted project does not run in a pod: the pod itself is the fence. Say that it is trusted.'
-    return { reason: 'refused', message }
+    return refused('An untrusted project does not run in a pod: the pod itself is the fence. Say that it is trusted.')
   }
-  if (pods) return undefined
-  return { reason: 'refused', message: 'Agents in pods need a gateway that knows kubectl; this one does not.' }
+  return pods ? undefined : refused('Agents in pods need a gateway that knows kubectl; this one does not.')
 }
 
 export function refusedVariable({ environment = {}, secretFiles = [], pod }: AgentRequest): Failed | undefined {
   const names = [...Object.keys(environment), ...secretFiles.map(({ variable }) => variable)]
   const fixed = names.find((name) => !canBeSetForRun(name))
   if (fixed !== undefined) {
-    const message = `The variable ${JSON.stringify(fixed)} cannot be set for a run. Give it another name.`
-    return { reason: 'refused', message }
+    return refused(`The variable ${JSON.stringify(fixed)} cannot be set for a run. Give it another name.`)
   }
   const shells = pod && names.find(isShellVariable)
-  if (shells !== undefined) return { reason: 'refused', message: shellsVariable(shells) }
+  if (shells !== undefined) return refused(shellsVariable(shells))
   const broken = Object.entries(environment).find(([, value]) => value.includes('\0'))
-  if (!broken) return undefined
-  return { reason: 'refused', message: `The value of ${broken[0]} has a NUL in it. Give it as a file instead.` }
+  return broken && refused(`The value of ${broken[0]} has a NUL in it. Give it as a file instead.`)
 }
 
 export function shellsVariable(name: string): string {
@@ -117,15 +118,11 @@ export function requireEnforceable(
   { allowedTools = [], maxTurns }: { allowedTools?: string[] | undefined; maxTurns?: number | undefined },
   { provider, supportsToolControl, supportsMaxTurns }: AgentCapabilities,
 ): void {
-  const advice = 'or choose another agent.'
-  if (allowedTools.length > 0 && !supportsToolControl) {
-    const message = `The agent ${provider} cannot be restricted to tools: take allowed_tools away,`
-    throw new GatewayError('request_invalid', `${message} ${advice}`)
+  const refuse = (what: string): never => {
+    throw new GatewayError('request_invalid', `The agent ${provider} cannot be ${what} away, or choose another agent.`)
   }
-  if (maxTurns !== undefined && !supportsMaxTurns) {
-    const message = `The agent ${provider} cannot be limited to a number of turns: take max_turns away,`
-    throw new GatewayError('request_invalid', `${message} ${advice}`)
-  }
+  if (allowedTools.length > 0 && !supportsToolControl) refuse('restricted to tools: take allowed_tools')
+  if (maxTurns !== undefined && !supportsMaxTurns) refuse('limited to a number of turns: take max_turns')
 }
 
 /** Configured limits that the agent cannot enforce, one sentence each. The turn runs without them. */

@@ -3,12 +3,14 @@ import { classifyFailure, type Failed, type FailureSign, PARSE_FAILURE } from '.
 import { isObject, type JsonObject, JsonReader } from './jsonl.js'
 import { isSessionLost, lostSession } from './starting-over.js'
 import type { Turn } from './turn.js'
-import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } from '../types.js'
+import type { AgentEventBody, AgentResult, BackendEventResult, FailureReason, TokenUsage } from '../types.js'
 
 /** What the CLI itself said about how the turn ended. */
 export type Verdict =
   | { isError: false; text: string }
   | { isError: true; message: string; reason?: FailureReason; retryAfterMs?: number }
+
+export type Figures = Pick<AgentResult, 'usage' | 'sessionUsage' | 'costUsd' | 'metadata'>
 
 interface ToolResult {
   toolId: string
@@ -54,6 +56,17 @@ export abstract class Translation {
     private readonly forward: (event: AgentEventBody) => void,
     protected readonly turn?: Turn,
   ) {}
+
+  /** What the CLI reported besides its answer. */
+  get figures(): Figures {
+    const { usage, sessionUsage, costUsd, metadata } = this
+    return {
+      ...(usage && { usage }),
+      ...(sessionUsage && { sessionUsage }),
+      ...(costUsd !== undefined && { costUsd }),
+      ...(metadata && { metadata }),
+    }
+  }
 
   protected abstract translate(value: JsonObject): void
 
@@ -166,6 +179,12 @@ export abstract class Translation {
 
   protected toolResult({ toolId, content, ...rest }: ToolResult): void {
     this.emit({ type: 'tool_result', toolName: '', toolId: text(toolId), content: text(content), ...rest })
+  }
+
+  /** Adds to the tokens of the turn. */
+  protected count(counts: Counts): void {
+    const usage = tokenUsage(counts)
+    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
   }
 
   /** Adds to the cost of the turn. */

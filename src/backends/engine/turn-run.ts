@@ -49,7 +49,7 @@ export interface RunControl {
 export interface Drive {
   /** Settles when the turn is over and all its events are out. Contract: never rejects. */
   readonly ended: Promise<Ending>
-  readonly translation: Partial<Translation>
+  readonly translation: Translation
   /** Ends the turn. Returns false if its answer counts all the same. Contract: does not call back. */
   stop(failed: Failed): boolean
   /** Called when the turn is over. Settles when none of its processes is alive. Contract: never rejects. */
@@ -88,9 +88,7 @@ export function startRun<OneDrive extends Drive>(
     watch.end()
     const printed = await drive.settle(ending)
     const { translation } = drive
-    const { verdict, lastProblem } = translation
-    const evidence = { ending, stopped, ...printed, ...(verdict && { verdict }), ...(lastProblem && { lastProblem }) }
-    result = resultOf(translation, judge(plan, evidence), {
+    result = resultOf(translation, judge(plan, { ending, stopped, translation, ...printed }), {
       durationMs: Math.round(plan.elapsed() - watch.startedAt),
       ...('exitCode' in ending && { exitCode: ending.exitCode }),
     })
@@ -109,7 +107,7 @@ export function startRun<OneDrive extends Drive>(
 }
 
 function resultOf(
-  { verdict, sessionId, usage, sessionUsage, costUsd, metadata }: Partial<Translation>,
+  { verdict, sessionId, figures }: Translation,
   failure: AgentFailure | undefined,
   { durationMs, exitCode }: Pick<AgentResult, 'durationMs' | 'exitCode'>,
 ): AgentResult {
@@ -120,10 +118,7 @@ function resultOf(
     ...(!failure && verdict?.isError === false && { finalOutput: verdict.text }),
     // A lost session must not be reused for the next turn.
     ...(sessionId !== undefined && !isSessionLost(failure) && { sessionId }),
-    ...(usage && { usage }),
-    ...(sessionUsage && { sessionUsage }),
-    ...(costUsd !== undefined && { costUsd }),
-    ...(metadata && { metadata }),
+    ...figures,
     ...(failure && { failure }),
   }
 }

@@ -5,7 +5,7 @@ import { posix, resolve } from 'node:path'
 import { startDeadline } from '../../core/async.js'
 import { POD_DIRECTORY } from '../../kubernetes/types.js'
 import type { AgentCommand, AgentEvent, AgentRequest, BackendAdapterConfig, TokenUsage } from '../types.js'
-import type { SessionDirectories } from './agent-cli.js'
+import type { SessionNotes } from './agent-cli.js'
 import type { BackendDependencies } from './cli-backend.js'
 import { CANCELLED, type Failed } from './failures.js'
 import { refusedRun, requireWholeNumber } from './refusals.js'
@@ -33,7 +33,7 @@ export interface Turn {
 }
 
 /** Contract: throws `request_invalid`. */
-export function turnOf(request: AgentRequest, config: BackendAdapterConfig, directories: SessionDirectories): Turn {
+export function turnOf(request: AgentRequest, config: BackendAdapterConfig, directories: SessionNotes<string>): Turn {
   const model = (request.model ?? config.model) || undefined
   const directory = request.workingDir ?? directories.get(request.sessionId)
   return {

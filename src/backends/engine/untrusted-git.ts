@@ -6,8 +6,8 @@ import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { messageOf } from '../../errors.js'
 import { findExecutable } from '../../processes/find-executable.js'
-import { startProcess } from '../../processes/local-process.js'
-import { compareVersions } from '../../core/versions.js'
+import { runCommand } from '../../processes/run-command.js'
+import { isAtLeast } from '../../core/versions.js'
 import { readVersion } from './version.js'
 
 /** For every process in an untrusted directory. Hooks are disabled too: they are files that no setting needs to name. */
@@ -41,6 +41,7 @@ const HARMLESS_SETTINGS = new RegExp(
 )
 
 const READ_AT_ONCE = 32
+const READ_MS = 30_000
 
 /**
  * Why nothing may be started in this untrusted directory: a sentence with advice.
@@ -57,7 +58,7 @@ export async function gitObstacle(
     if (repositories.length === 0) return undefined
     const git = findExecutable('git', environment['PATH'] ?? '')
     const version = git === undefined ? undefined : await readVersion(git, environment, signal)
-    if (git === undefined || version === undefined || compareVersions(version, OLDEST_GIT) < 0) {
+    if (git === undefined || !isAtLeast(version, OLDEST_GIT)) {
       return `The project is untrusted, and its git settings cannot be looked at. Install git ${OLDEST_GIT} or newer.`
     }
     for (const repository of repositories) {
@@ -105,24 +106,11 @@ async function readSettings(
   signal: AbortSignal,
 ): Promise<Setting[]> {
   const chunks: Buffer[] = []
-  const child = startProcess({
-    executable: git,
-    args: ['config', '--file', file, '--no-includes', '--null', '--list'],
-    cwd: '/',
-    environment,
-    stdin: '',
-    runId: `git-config-${process.pid}-${process.hrtime.bigint()}`,
-    stopSignal: 'SIGTERM',
-    onStdout: (chunk) => chunks.push(chunk),
-    onStderr: () => {},
-  })
-  if (signal.aborted) child.stop()
-  signal.addEventListener('abort', child.stop)
-  const exit = await child.ended
-  signal.removeEventListener('abort', child.stop)
+  const argv = [git, 'config', '--file', file, '--no-includes', '--null', '--list']
+  const onStdout = (chunk: Buffer): void => void chunks.push(chunk)
+  const { ok } = await runCommand({ argv, cwd: '/', environment, stdin: '', onStdout, timeoutMs: READ_MS, signal })
   signal.throwIfAborted()
-  if ('spawnError' in exit) throw exit.spawnError
-  if (exit.exitCode !== 0) throw new Error(`git cannot read ${file}`)
+  if (!ok) throw new Error(`git cannot read ${file}`)
   const entries = Buffer.concat(chunks).toString('utf8').split('\0').slice(0, -1)
   return entries.map((entry) => {
     const [key = ''] = entry.split('\n', 1)

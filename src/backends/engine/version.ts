@@ -3,7 +3,7 @@
 
 import { open, readFile, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { compareVersions, parseVersion } from '../../core/versions.js'
+import { isAtLeast, parseVersion } from '../../core/versions.js'
 import { findExecutable } from '../../processes/find-executable.js'
 import { startProcess } from '../../processes/local-process.js'
 
@@ -45,10 +45,9 @@ export async function readVersion(
 export function problemsOfVersion(version: string | undefined, knowledge: VersionKnowledge): string[] {
   if (version === undefined) return ['Its version could not be read: `--version` did not answer with one.']
   const holes = knowledge.holes
-    .filter(({ below }) => compareVersions(version, below) < 0)
+    .filter(({ below }) => !isAtLeast(version, below))
     .map(({ below, what }) => `Version ${version} has a known security hole (${what}): update to ${below} or newer.`)
-  const isOld = compareVersions(version, knowledge.oldestKnown) < 0
-  if (!isOld) return holes
+  if (isAtLeast(version, knowledge.oldestKnown)) return holes
   return [...holes, `Version ${version} is older than ${knowledge.oldestKnown}, the oldest one known to work here.`]
 }
 
@@ -63,7 +62,7 @@ export async function problemOfNode(
   if (oldest === undefined) return undefined
   const node = findExecutable('node', environment['PATH'] ?? '')
   const version = node === undefined ? undefined : await readVersion(node, environment, signal)
-  if (version === undefined || compareVersions(version, oldest) >= 0) return undefined
+  if (version === undefined || isAtLeast(version, oldest)) return undefined
   return `${label} needs Node.js ${oldest} or newer, and would run on ${version} (${node}). Install a newer one and put it first on the PATH of Aetheel.`
 }
 

@@ -3,14 +3,14 @@
 
 import { parseTool } from '../engine/allowed-tool.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
-import { namesOption } from '../engine/command-args.js'
+import { namesOption, optionArgs } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import { createGeminiHome, unsupportedHooks } from './home.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { geminiWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place, RunFiles } from '../engine/place.js'
-import { tokenUsage, Translation } from '../engine/translation.js'
+import { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
 import type { AgentEventBody } from '../types.js'
 
@@ -88,7 +88,7 @@ export class GeminiBackend extends CliBackend {
   buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
     return [
       ...['--output-format', 'json', ...YOLO],
-      ...modelArgs(this.config.model),
+      ...optionArgs('--model', this.config.model),
       ...(sessionId ? ['--resume', sessionId] : []),
       prompt,
     ]
@@ -101,8 +101,8 @@ export class GeminiBackend extends CliBackend {
       args: [
         ...['--output-format', format],
         ...(namesOption(further, ['--approval-mode']) ? [] : YOLO),
-        ...modelArgs(model),
-        ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['--resume', sessionId])),
+        ...optionArgs('--model', model),
+        ...(command?.sessionArgs ?? optionArgs('--resume', sessionId)),
         // Before --admin-policy, which takes every word up to the next option.
         ...further,
         ...policyArgs(turn, place.files),
@@ -168,11 +168,7 @@ async function runEnvironment(
 
 function policyArgs(turn: Turn, files: RunFiles): string[] {
   const rules = policy(turn)
-  return rules === undefined ? [] : ['--admin-policy', files.write('policy.toml', rules)]
-}
-
-function modelArgs(model: string | undefined): string[] {
-  return model === undefined ? [] : ['--model', model]
+  return optionArgs('--admin-policy', rules && files.write('policy.toml', rules))
 }
 
 /**
@@ -245,7 +241,7 @@ class GeminiTranslation extends Translation {
   }
 
   #result({ status, error, stats }: Extract<GeminiLine, { type: 'result' }>): void {
-    if (stats) this.#count(stats.input_tokens, stats.output_tokens, stats.total_tokens, stats.cached)
+    if (stats) this.#spend(stats.input_tokens, stats.output_tokens, stats.total_tokens, stats.cached)
     if (status === 'success') this.succeeded(this.#answer)
     else this.#fail(error)
   }
@@ -256,7 +252,7 @@ class GeminiTranslation extends Translation {
     else if (typeof line.response === 'string') this.succeeded(line.response)
     else this.unknown(Object.keys(line).join(', '))
     for (const { tokens } of Object.values(line.stats?.models ?? {})) {
-      this.#count(tokens.prompt, tokens.candidates, tokens.total, tokens.cached)
+      this.#spend(tokens.prompt, tokens.candidates, tokens.total, tokens.cached)
     }
   }
 
@@ -266,14 +262,13 @@ class GeminiTranslation extends Translation {
   }
 
   /** The input includes cached tokens; thinking is counted only in the total. */
-  #count(input = 0, output = 0, total = input + output, cached = 0): void {
+  #spend(input = 0, output = 0, total = input + output, cached = 0): void {
     const reasoning = Math.max(0, total - input - output)
-    const before = this.usage
-    this.usage = tokenUsage({
-      inputTokens: (before?.inputTokens ?? 0) + input - cached,
-      outputTokens: (before?.outputTokens ?? 0) + output + reasoning,
-      cacheReadTokens: (before?.cacheReadTokens ?? 0) + cached,
-      reasoningTokens: (before?.reasoningTokens ?? 0) + reasoning,
+    this.count({
+      inputTokens: input - cached,
+      outputTokens: output + reasoning,
+      cacheReadTokens: cached,
+      reasoningTokens: reasoning,
     })
   }
 }

@@ -6,7 +6,7 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { isDirectory } from '../../core/is-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
-import { namesOption, withoutOptions } from '../engine/command-args.js'
+import { namesOption, optionArgs, withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import {
   OPENCODE,
@@ -67,7 +67,12 @@ export class OpenCodeBackend extends CliBackend {
   }
 
   buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
-    return [...['run', '--format', 'json'], ...modelArgs(this.config.model), ...sessionArgs(sessionId), prompt]
+    return [
+      ...['run', '--format', 'json'],
+      ...optionArgs('--model', this.config.model),
+      ...sessionArgs(sessionId),
+      prompt,
+    ]
   }
 
   protected invocation(turn: Turn, place: Place): Invocation {
@@ -79,7 +84,7 @@ export class OpenCodeBackend extends CliBackend {
     return {
       args: [
         ...['run', '--format', isText ? 'default' : 'json'],
-        ...modelArgs(model),
+        ...optionArgs('--model', model),
         ...(command?.sessionArgs ?? sessionArgs(sessionId)),
         // Needs an option after it: some, such as --file, take every word up to the next option.
         ...further,
@@ -173,10 +178,6 @@ function operatorSettings(environment: Place['environment']): JsonObject {
 }
 
 const AGENT_OPTION = { names: ['--agent'], takesValue: true }
-
-function modelArgs(model: string | undefined): string[] {
-  return model === undefined ? [] : ['--model', model]
-}
 
 function sessionArgs(sessionId: string | undefined): string[] {
   return sessionId ? ['--session', sessionId, '--continue'] : []

@@ -4,7 +4,7 @@ import { parseTool } from '../engine/allowed-tool.js'
 import { type FailureSign, reasonOfStatus } from '../engine/failures.js'
 import { isObject, type JsonObject } from '../engine/jsonl.js'
 import type { InputRules } from '../engine/refusals.js'
-import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
+import { Translation } from '../engine/translation.js'
 import type { VersionKnowledge } from '../engine/version.js'
 
 /** OpenCode cannot store anything, not even a new session. */
@@ -93,14 +93,13 @@ export abstract class OpenCodeTranslation extends Translation {
     this.spent(cost)
     if (!tokens) return
     const { input, output = 0, reasoning = 0, cache } = tokens
-    const usage = tokenUsage({
+    this.count({
       inputTokens: input,
       outputTokens: output + reasoning,
       cacheReadTokens: cache?.read,
       cacheWriteTokens: cache?.write,
       reasoningTokens: reasoning,
     })
-    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
   }
 
   protected error({ name, data }: OpenCodeError): void {

@@ -4,16 +4,16 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
-import { withoutOptions } from '../engine/command-args.js'
+import { optionArgs, withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { piWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place } from '../engine/place.js'
 import { PROVIDER_VARIABLES } from '../engine/provider-variables.js'
-import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
+import { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
 import type { AgentEventBody } from '../types.js'
-import { compareVersions } from '../../core/versions.js'
+import { isAtLeast } from '../../core/versions.js'
 
 type PiLine =
   | { type: 'session'; id: string }
@@ -147,8 +147,7 @@ const FIRST_WITH_TRUST = '0.79.0'
 
 /** Nobody could answer, but the operator already has. Older versions lack the option and trust every project. */
 async function trustArgs(isUntrusted: boolean, place: Place, signal: AbortSignal): Promise<string[]> {
-  const version = await place.version(signal)
-  if (version === undefined || compareVersions(version, FIRST_WITH_TRUST) < 0) return []
+  if (!isAtLeast(await place.version(signal), FIRST_WITH_TRUST)) return []
   return [isUntrusted ? '--no-approve' : '--approve']
 }
 
@@ -165,10 +164,7 @@ const OBEYED_FILES = ['.pi/settings.json', '.pi/SYSTEM.md', '.pi/APPEND_SYSTEM.m
 const TOOLS_OPTION = { names: ['-t', '--tools'], takesValue: true }
 
 function choiceArgs(model: string | undefined, allowedTools: string[]): string[] {
-  return [
-    ...(model === undefined ? [] : ['--model', model]),
-    ...(allowedTools.length === 0 ? [] : ['--tools', allowedTools.join(',')]),
-  ]
+  return [...optionArgs('--model', model), ...(allowedTools.length === 0 ? [] : ['--tools', allowedTools.join(',')])]
 }
 
 function sessionArgs(sessionId: string | undefined): string[] {
@@ -230,20 +226,19 @@ class PiTranslation extends Translation {
   /** The last message without a tool call is the answer. After an error, Pi may retry and send another. */
   #messageEnd(message: PiMessage): void {
     this.endText()
-    if (message.usage) this.#count(message.usage)
+    if (message.usage) this.#spend(message.usage)
     const { stopReason = 'stop', errorMessage } = message
     if (stopReason === 'error' || stopReason === 'aborted') this.failed(errorMessage)
     else if (stopReason !== 'toolUse') this.succeeded(textOf(message))
   }
 
-  #count({ input, output, cacheRead, cacheWrite, cost }: NonNullable<PiMessage['usage']>): void {
-    const usage = tokenUsage({
+  #spend({ input, output, cacheRead, cacheWrite, cost }: NonNullable<PiMessage['usage']>): void {
+    this.count({
       inputTokens: input,
       outputTokens: output,
       cacheReadTokens: cacheRead,
       cacheWriteTokens: cacheWrite,
     })
-    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
     this.spent(cost?.total)
   }
 }

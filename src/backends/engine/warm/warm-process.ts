@@ -16,15 +16,6 @@ import type { AgentRequest } from '../../types.js'
 import { type AgentCli, runVariables } from '../agent-cli.js'
 import type { Send, WarmConnection, WarmDriver } from './types.js'
 
-interface WarmProcessPlan {
-  process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
-  connect: (send: Send) => WarmConnection
-  shorten?: ShortenLine
-  /** `totalBytes` applies to one turn. Between turns it may print at most `lineBytes`. */
-  limits: OutputLimits
-  scrubber: Scrubber
-}
-
 /** Informs a turn about the process it runs in. */
 export interface ProcessListener {
   /** The connection has received a message of this size. */
@@ -76,21 +67,16 @@ export async function openWarmProcess(
   const place = agent.localPlace(turn)
   try {
     const invocation = await driver.launch(turn, place, signal)
-    const process = startWarmProcess({
-      process: {
-        executable: agent.executableIn(place, turn),
-        args: invocation.args,
-        cwd: turn.workingDir,
-        environment: agent.environmentOf(invocation, turn, runVariables(request, place)),
-        runId: randomUUID(),
-        ...(owner && { owner }),
-        stopSignal: agent.definition.traits.stopSignal,
-      },
-      connect: (send) => driver.connect(send, place),
-      ...(driver.shorten && { shorten: driver.shorten }),
-      limits,
-      scrubber,
-    })
+    const options = {
+      executable: agent.executableIn(place, turn),
+      args: invocation.args,
+      cwd: turn.workingDir,
+      environment: agent.environmentOf(invocation, turn, runVariables(request, place.files)),
+      runId: randomUUID(),
+      ...(owner && { owner }),
+      stopSignal: agent.definition.traits.stopSignal,
+    }
+    const process = startWarmProcess(options, (send) => driver.connect(send, place), driver.shorten, limits, scrubber)
     void process.ended.then(() => agent.leave(place))
     return process
   } catch (error) {
@@ -99,8 +85,14 @@ export async function openWarmProcess(
   }
 }
 
-function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
-  const { scrubber, limits } = plan
+/** `limits.totalBytes` applies to one turn. Between turns it may print at most `limits.lineBytes`. */
+function startWarmProcess(
+  options: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>,
+  connect: (send: Send) => WarmConnection,
+  shorten: ShortenLine | undefined,
+  limits: OutputLimits,
+  scrubber: Scrubber,
+): WarmProcess {
   const listeners = new Set<ProcessListener>()
   let isOver = false
   let exit: ProcessExit | undefined
@@ -147,11 +139,11 @@ function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
       for (const listener of listeners) listener.overflowed(problem)
       stop()
     },
-    plan.shorten,
+    shorten,
   )
 
   const child = startProcess({
-    ...plan.process,
+    ...options,
     stdin: '',
     keepsInput: true,
     onStdout(chunk) {
@@ -163,7 +155,7 @@ function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
       for (const { text } of stderrText.push(stderrDecoder.write(chunk), 'stderr')) stderr.append(text)
     },
   })
-  const connection = plan.connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
+  const connection = connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
   connection.ready.then(
     () => {
       background = child.tools()

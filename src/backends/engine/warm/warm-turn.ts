@@ -2,7 +2,6 @@
 // own. If the process is lost, a one-shot process continues the turn.
 
 import { withDeadline } from '../../../core/async.js'
-import { compareVersions } from '../../../core/versions.js'
 import { messageOf } from '../../../errors.js'
 import type { AgentEvent, AgentMode, AgentRequest, Steer } from '../../types.js'
 import { type AgentCli, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS, type WarmAgent } from '../agent-cli.js'
@@ -250,9 +249,7 @@ class WarmLifetime implements Lifetime {
     const { label } = this.agent.definition.traits
     const { canAsk, oldestKnown } = this.options.driver
     if (!canAsk) return refusedAsking(label)
-    const version = await this.#version(signal)
-    const isKnown = version !== undefined && compareVersions(version, oldestKnown) >= 0
-    return isKnown ? undefined : refusedVersionToAsk(label, oldestKnown)
+    return refusedVersionToAsk(label, await this.#version(signal), oldestKnown)
   }
 
   /** Undefined if the pool is full. */

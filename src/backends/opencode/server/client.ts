@@ -4,7 +4,7 @@
 // - It answers unknown paths with a web page and 200: only JSON counts as an answer.
 // - `directory` selects a project on the server; requests about a session do not need it.
 
-import { eitherSignal, startDeadline, withDeadline } from '../../../core/async.js'
+import { backoffMs, eitherSignal, startDeadline, wait, withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
 import { isObject } from '../../engine/jsonl.js'
 import type { OpenCodeEndpoint } from './servers.js'
@@ -136,35 +136,35 @@ export class OpenCodeClient {
   }
 
   async health(): Promise<{ version?: string }> {
-    const path = '/global/health'
-    const answer = await this.#call<unknown>('GET', path, { timeoutMs: HEALTH_MS })
+    const route = 'GET /global/health'
+    const answer = await this.#call<unknown>(route, { timeoutMs: HEALTH_MS })
     // Many web servers have such a page.
-    if (!isObject(answer) || answer['healthy'] !== true) throw this.#strange('GET', path)
+    if (!isObject(answer) || answer['healthy'] !== true) throw this.#strange(route)
     const { version } = answer
     return typeof version === 'string' ? { version } : {}
   }
 
   createSession({ directory, ...body }: SessionOptions, signal?: AbortSignal): Promise<Session> {
-    return this.#call('POST', '/session', { directory, body, timeoutMs: PROMPT_MS, signal })
+    return this.#call('POST /session', { directory, body, timeoutMs: PROMPT_MS, signal })
   }
 
   getSession(id: string, signal?: AbortSignal): Promise<Session> {
-    return this.#call('GET', sessionPath(id), { signal })
+    return this.#call(`GET ${sessionPath(id)}`, { signal })
   }
 
   /** Contract: appended to the session's rules. */
   async addRules(id: string, permission: PermissionRule[], signal?: AbortSignal): Promise<void> {
-    await this.#call('PATCH', sessionPath(id), { body: { permission }, signal })
+    await this.#call(`PATCH ${sessionPath(id)}`, { body: { permission }, signal })
   }
 
   /** Contract: settles when the tools have been told to stop. An idle or unknown session is not an error. */
   async abortSession(id: string): Promise<void> {
-    await this.#call('POST', `${sessionPath(id)}/abort`)
+    await this.#call(`POST ${sessionPath(id)}/abort`)
   }
 
   /** Waits up to five minutes for the last message of the turn. Giving up does not end the turn. */
   sendMessage(id: string, prompt: Prompt, signal?: AbortSignal): Promise<SessionMessage> {
-    return this.#call('POST', `${sessionPath(id)}/message`, {
+    return this.#call(`POST ${sessionPath(id)}/message`, {
       body: prompt,
       timeoutMs: ANSWER_MS,
       signal,
@@ -174,48 +174,48 @@ export class OpenCodeClient {
 
   /** Contract: settles when the server has accepted the prompt; the outcome is among the events. */
   async sendPromptAsync(id: string, prompt: Prompt): Promise<void> {
-    await this.#request('POST', `${sessionPath(id)}/prompt_async`, { body: prompt, timeoutMs: PROMPT_MS, isOnce: true })
+    await this.#request(`POST ${sessionPath(id)}/prompt_async`, { body: prompt, timeoutMs: PROMPT_MS, isOnce: true })
   }
 
   /** The latest messages, oldest first. */
   messages(id: string, limit: number): Promise<SessionMessage[]> {
-    return this.#call('GET', `${sessionPath(id)}/message`, { query: { limit: String(limit) } })
+    return this.#call(`GET ${sessionPath(id)}/message`, { query: { limit: String(limit) } })
   }
 
   /** The status of each session that is not idle, by id. */
   statuses(directory: string): Promise<Record<string, SessionStatus>> {
-    return this.#call('GET', '/session/status', { directory })
+    return this.#call('GET /session/status', { directory })
   }
 
   permissionRequests(directory: string): Promise<PermissionRequest[]> {
-    return this.#call('GET', '/permission', { directory })
+    return this.#call('GET /permission', { directory })
   }
 
   /** After `reject`, the turn continues if there is a message for the agent, and ends otherwise. */
   async replyToPermission(id: string, reply: 'once' | 'reject', directory: string, message?: string): Promise<void> {
     const body = { reply, ...(message !== undefined && { message }) }
-    await this.#call('POST', `/permission/${encodeURIComponent(id)}/reply`, { directory, body })
+    await this.#call(`POST /permission/${encodeURIComponent(id)}/reply`, { directory, body })
   }
 
   questionRequests(directory: string): Promise<QuestionRequest[]> {
-    return this.#call('GET', '/question', { directory })
+    return this.#call('GET /question', { directory })
   }
 
   async rejectQuestion(id: string, directory: string): Promise<void> {
-    await this.#call('POST', `/question/${encodeURIComponent(id)}/reject`, { directory })
+    await this.#call(`POST /question/${encodeURIComponent(id)}/reject`, { directory })
   }
 
   /** The server-sent events of all directories, until the signal. */
   async subscribeEvents(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-    const path = '/global/event'
+    const route = 'GET /global/event'
     const tooLate = startDeadline(CONNECT_MS)
     try {
-      const response = await this.#fetch('GET', path, {}, eitherSignal(signal, tooLate.signal), tooLate.signal)
-      if (!response.ok) throw await this.#refusal('GET', path, response)
+      const response = await this.#fetch(route, {}, eitherSignal(signal, tooLate.signal), tooLate.signal)
+      if (!response.ok) throw await this.#refusal(route, response)
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream')
       if (isStream && response.body) return response.body
       await response.body?.cancel()
-      throw this.#strange('GET', path)
+      throw this.#strange(route)
     } finally {
       tooLate.clear()
     }
@@ -231,42 +231,42 @@ export class OpenCodeClient {
   }
 
   /** Contract: trusts the server about the shape of its answer. */
-  async #call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
-    const text = await this.#request(method, path, call)
+  async #call<Answer>(route: string, call: Call = {}): Promise<Answer> {
+    const text = await this.#request(route, call)
     try {
       return JSON.parse(text) as Answer
     } catch {
-      throw this.#strange(method, path)
+      throw this.#strange(route)
     }
   }
 
   /** Retries once: the server may close a kept-alive connection just as it is reused. */
-  async #request(method: string, path: string, call: Call): Promise<string> {
+  async #request(route: string, call: Call): Promise<string> {
     try {
-      return await this.#try(method, path, call)
+      return await this.#try(route, call)
     } catch (error) {
       const isBroken = error instanceof OpenCodeServerError && error.kind === 'unreachable'
       if (!isBroken || call.isOnce) throw error
-      return await this.#try(method, path, call)
+      return await this.#try(route, call)
     }
   }
 
-  async #try(method: string, path: string, call: Call): Promise<string> {
+  async #try(route: string, call: Call): Promise<string> {
     return withDeadline(call.timeoutMs ?? REQUEST_MS, undefined, async (tooLate) => {
       const signal = call.signal ? eitherSignal(call.signal, tooLate) : tooLate
-      const response = await this.#fetch(method, path, call, signal, tooLate)
-      if (!response.ok) throw await this.#refusal(method, path, response)
-      return this.#read(method, path, response, tooLate)
+      const response = await this.#fetch(route, call, signal, tooLate)
+      if (!response.ok) throw await this.#refusal(route, response)
+      return this.#read(route, response, tooLate)
     })
   }
 
   async #fetch(
-    method: string,
-    path: string,
+    route: string,
     { directory, body, query }: Call,
     signal: AbortSignal,
     tooLate: AbortSignal,
   ): Promise<Response> {
+    const [method = '', path = ''] = route.split(' ')
     const search = new URLSearchParams({ ...query, ...(directory !== undefined && { directory }) }).toString()
     const init: RequestInit = { method, signal, redirect: 'manual', headers: this.#headers }
     if (body !== undefined) {
@@ -276,11 +276,11 @@ export class OpenCodeClient {
     try {
       return await fetch(`${this.url}${path}${search === '' ? '' : `?${search}`}`, init)
     } catch (error) {
-      throw this.#broken(method, path, error, signal, tooLate)
+      throw this.#broken(route, error, signal, tooLate)
     }
   }
 
-  async #read(method: string, path: string, response: Response, tooLate: AbortSignal): Promise<string> {
+  async #read(route: string, response: Response, tooLate: AbortSignal): Promise<string> {
     const chunks: Uint8Array[] = []
     let bytes = 0
     try {
@@ -290,40 +290,54 @@ export class OpenCodeClient {
         chunks.push(chunk)
       }
     } catch (error) {
-      throw this.#broken(method, path, error, tooLate, tooLate)
+      throw this.#broken(route, error, tooLate, tooLate)
     }
     if (bytes <= this.#maxBytes) return Buffer.concat(chunks).toString('utf8')
-    throw new OpenCodeServerError('too_large', `The OpenCode server answered ${method} ${path} with more than is held.`)
+    throw new OpenCodeServerError('too_large', `The OpenCode server answered ${route} with more than is held.`)
   }
 
-  #broken(method: string, path: string, error: unknown, signal: AbortSignal, tooLate: AbortSignal): unknown {
-    if (tooLate.aborted) return this.fault('silent', `accepts connections but does not answer (${method} ${path})`)
+  #broken(route: string, error: unknown, signal: AbortSignal, tooLate: AbortSignal): unknown {
+    if (tooLate.aborted) return this.fault('silent', `accepts connections but does not answer (${route})`)
     if (signal.aborted) return error
     const reason = reasonOf(error)
     return this.fault(reason === 'ECONNREFUSED' ? 'refused' : 'unreachable', `cannot be reached (${reason})`, START_IT)
   }
 
-  async #refusal(method: string, path: string, response: Response): Promise<OpenCodeServerError> {
+  async #refusal(route: string, response: Response): Promise<OpenCodeServerError> {
     const { status } = response
     if (status === 401 || status === 403) {
       await response.body?.cancel()
       return this.fault('status', `refused the user name or the password (${status})`, SET_PASSWORD, status)
     }
     const text = await withDeadline(REQUEST_MS, undefined, (tooLate) =>
-      this.#read(method, path, response, tooLate).catch(() => ''),
+      this.#read(route, response, tooLate).catch(() => ''),
     )
     const said = this.#scrub(messageIn(text)).slice(0, ERROR_CHARACTERS)
-    if (said === '' && status === 404) return this.#strange(method, path)
-    return new OpenCodeServerError(
-      'status',
-      said || `The OpenCode server answered ${method} ${path} with ${status}.`,
-      status,
-    )
+    if (said === '' && status === 404) return this.#strange(route)
+    return new OpenCodeServerError('status', said || `The OpenCode server answered ${route} with ${status}.`, status)
   }
 
-  #strange(method: string, path: string): OpenCodeServerError {
-    const message = `What answers at ${this.url} is no OpenCode server (${method} ${path}).`
+  #strange(route: string): OpenCodeServerError {
+    const message = `What answers at ${this.url} is no OpenCode server (${route}).`
     return new OpenCodeServerError('strange', `${message} Set OPENCODE_URL to where opencode serve listens.`)
+  }
+}
+
+const RETRY = { firstMs: 250, longestMs: 10_000 }
+
+/** Asks the server until it answers, with back-off. Contract: never rejects; gives up on a 4xx status, or when the answer is
+ *  no longer needed. */
+export async function retryUntilAnswered(ask: () => Promise<void>, isAbandoned: () => boolean): Promise<void> {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await ask()
+    } catch (error) {
+      const { status = 0 } = error instanceof OpenCodeServerError ? error : {}
+      if (status >= 400 && status < 500) return
+    }
+    if (isAbandoned()) return
+    await wait(backoffMs(failures, RETRY), { ref: false })
+    if (isAbandoned()) return
   }
 }
 

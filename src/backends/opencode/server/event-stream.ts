@@ -4,8 +4,7 @@
 import { backoffMs, wait } from '../../../core/async.js'
 import { type ServerSentEvent, ServerSentEventsReader } from '../../../core/server-sent-events.js'
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
-import { type OpenCodeClient, OpenCodeServerError } from './client.js'
-import { retryUntilAnswered } from './retry-until-answered.js'
+import { type OpenCodeClient, OpenCodeServerError, retryUntilAnswered } from './client.js'
 
 /** The server sends a heartbeat every ten seconds. */
 const LONGEST_SILENCE_MS = 35_000

@@ -8,6 +8,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
+import { deferred } from '../../../core/async.js'
 import type { Scrubber } from '../../../credentials/scrubber.js'
 import { messageOf } from '../../../errors.js'
 import type { Log } from '../../../log.js'
@@ -15,6 +16,7 @@ import { BoundedText } from '../../../processes/bounded-text.js'
 import { type ProcessExit, startProcess } from '../../../processes/local-process.js'
 import type { ProcessOwner } from '../../../processes/process-owner.js'
 import { createRunDirectory, type RunDirectory } from '../../../processes/run-directory.js'
+import { runVariables } from '../../engine/agent-cli.js'
 import { stripAnsi } from '../../engine/jsonl.js'
 import type { OpenCodeBackend } from '../backend.js'
 import type { OpenCodeEndpoint, ServerNeeds } from './servers.js'
@@ -85,10 +87,7 @@ async function startOn(
   }
   let stdout = ''
   const stderr = new BoundedText()
-  let onReady: (url: string) => void = () => {}
-  const ready = new Promise<string>((resolve) => {
-    onReady = resolve
-  })
+  const ready = deferred<string>()
   const child = startProcess({
     ...process,
     args: ['serve', '--hostname', '127.0.0.1', '--port', String(port)],
@@ -100,7 +99,7 @@ async function startOn(
       if (stdout.length > READY_LINE_WITHIN) return
       stdout += chunk.toString('utf8')
       const [, url] = READY_LINE.exec(stdout) ?? []
-      if (url !== undefined) onReady(url)
+      if (url !== undefined) ready.resolve(url)
     },
     onStderr: (chunk) => stderr.append(chunk.toString('utf8')),
   })
@@ -116,7 +115,7 @@ async function startOn(
   }, startTimeoutMs)
   signal.addEventListener('abort', child.stop)
   if (signal.aborted) child.stop()
-  const outcome = await Promise.race([ready, exited])
+  const outcome = await Promise.race([ready.promise, exited])
   clearTimeout(timer)
   signal.removeEventListener('abort', child.stop)
   if (typeof outcome === 'string') {
@@ -136,12 +135,11 @@ async function startOn(
 
 function processOf(
   cli: Pick<OpenCodeBackend, 'serverProcess'>,
-  { environment, secretFiles, isUntrusted }: ServerNeeds,
+  needs: ServerNeeds,
   files: RunDirectory,
   password: string,
 ): ReturnType<OpenCodeBackend['serverProcess']> {
-  const paths = secretFiles.map(({ variable, content }) => [variable, files.write(`secret-${variable}`, content)])
-  const process = cli.serverProcess({ environment: { ...environment, ...Object.fromEntries(paths) }, isUntrusted })
+  const process = cli.serverProcess({ environment: runVariables(needs, files), isUntrusted: needs.isUntrusted })
   const access = { OPENCODE_SERVER_USERNAME: USERNAME, OPENCODE_SERVER_PASSWORD: password }
   return { ...process, environment: { ...process.environment, ...access } }
 }

@@ -4,7 +4,7 @@ import { Lanes } from '../../../core/async.js'
 import { type BackendDependencies, type CliBackend, completeDependencies } from '../../engine/cli-backend.js'
 import { executeTurn } from '../../engine/execute-turn.js'
 import { modeInUse } from '../../engine/mode.js'
-import { SessionDirectories } from '../../engine/agent-cli.js'
+import { SessionNotes } from '../../engine/agent-cli.js'
 import { takeTurn } from '../../engine/turn.js'
 import { OPENCODE } from '../format.js'
 import type {
@@ -17,11 +17,9 @@ import type {
   AgentRequest,
   BackendAdapterConfig,
   BackendEventResult,
-  StreamCallback,
 } from '../../types.js'
 import { OpenCodeClient } from './client.js'
 import { EventStream } from './event-stream.js'
-import { FreeSessions } from './free-sessions.js'
 import { type ServerConnection, ServerLifetime } from './server-lifetime.js'
 import type { OpenCodeEndpoint, OpenCodeServers } from './servers.js'
 
@@ -30,7 +28,7 @@ export type OneShot = Pick<CliBackend, 'run' | 'cli'>
 
 export class OpenCodeServerBackend implements AgentBackend {
   readonly #dependencies: BackendDependencies
-  readonly #sessions = { directories: new SessionDirectories(), queue: new Lanes(), free: new FreeSessions() }
+  readonly #sessions = { directories: new SessionNotes<string>(), queue: new Lanes(), free: new SessionNotes<true>() }
   /** By URL and credentials. */
   readonly #connections = new Map<string, ServerConnection>()
 
@@ -57,13 +55,8 @@ export class OpenCodeServerBackend implements AgentBackend {
     return 'opencode' as const
   }
 
-  execute(
-    prompt: string,
-    systemPrompt: string,
-    sessionId?: string,
-    onStream?: StreamCallback,
-  ): Promise<BackendEventResult> {
-    return executeTurn(this, this.#dependencies.log, prompt, systemPrompt, sessionId, onStream)
+  execute(...call: Parameters<AgentBackend['execute']>): Promise<BackendEventResult> {
+    return executeTurn(this, this.#dependencies.log, ...call)
   }
 
   run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {

@@ -3,9 +3,8 @@
 
 import { wait } from '../../../core/async.js'
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
-import type { OpenCodeClient, PermissionRequest, PermissionRule } from './client.js'
+import { type OpenCodeClient, type PermissionRequest, type PermissionRule, retryUntilAnswered } from './client.js'
 import type { ServerEvent } from './event-stream.js'
-import { retryUntilAnswered } from './retry-until-answered.js'
 import type { ApprovalAnswer, ApprovalRequest, Approve } from '../../types.js'
 import { isDenied } from './tool-rules.js'
 

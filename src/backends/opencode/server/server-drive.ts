@@ -11,7 +11,7 @@
 // - A prompt may still begin after an abort, so the abort is repeated until the session is quiet.
 
 import { randomUUID } from 'node:crypto'
-import { wait, within } from '../../../core/async.js'
+import { deferred, wait, within } from '../../../core/async.js'
 import type { OutputLimits } from '../../../processes/line-splitter.js'
 import { isObject } from '../../engine/jsonl.js'
 import { SESSION_TITLE } from '../format.js'
@@ -20,9 +20,15 @@ import type { Turn } from '../../engine/turn.js'
 import { approveInTurn, type Drive, type Printed, type RunControl } from '../../engine/turn-run.js'
 import { type Ending, printedTooMuch } from '../../engine/failures.js'
 import type { Approve, Steer } from '../../types.js'
-import { type OpenCodeClient, OpenCodeServerError, type Prompt, PROMPT_MS, type SessionMessage } from './client.js'
+import {
+  type OpenCodeClient,
+  OpenCodeServerError,
+  type Prompt,
+  PROMPT_MS,
+  retryUntilAnswered,
+  type SessionMessage,
+} from './client.js'
 import type { EventLink, EventListener, EventStream, ServerEvent } from './event-stream.js'
-import { retryUntilAnswered } from './retry-until-answered.js'
 import { RequestAnswers } from './request-answers.js'
 import { failedCall, isOutOfReach, lostServer, lostTurn, saysBrokenDown } from './server-failures.js'
 import { ServerTranslation } from './server-translation.js'
@@ -76,9 +82,9 @@ export class ServerDrive implements Drive, EventListener {
   #prompting: Promise<void> | undefined
   /** Aborts the request with the prompt. */
   readonly #requesting = new AbortController()
-  #onBegun = () => {}
-  /** Called if `idle` arrives after the end. */
-  #onIdle = () => {}
+  readonly #begun = deferred()
+  /** `idle` arrived after the end. */
+  readonly #lateIdle = deferred()
   #receivedCharacters = 0
   /** How often events may have been missed. */
   #gaps = 0
@@ -213,14 +219,11 @@ export class ServerDrive implements Drive, EventListener {
   /** Settles when the server has begun with the prompt. Contract: rejects with why it will not. */
   async #send(sessionId: string, prompt: Prompt): Promise<void> {
     const { client } = this.plan
-    const begun = new Promise<void>((resolve) => {
-      this.#onBegun = resolve
-    })
     const answered = client.sendMessage(sessionId, prompt, this.#requesting.signal).then(
       (message) => this.#answered(message),
       (error: unknown) => this.#unanswered(error),
     )
-    const taken = Promise.race([begun, answered]).then(() => true)
+    const taken = Promise.race([this.#begun.promise, answered]).then(() => true)
     if (!(await within(PROMPT_MS, taken))) {
       throw client.fault('silent', 'accepts connections but does not answer (POST /session/:id/message)')
     }
@@ -230,12 +233,9 @@ export class ServerDrive implements Drive, EventListener {
     // A steering message may be answered after it.
     if (this.run.stopped || this.#isOver || this.#held || this.#gaps > 0 || this.#isSteered) return
     if (!this.translation.takeAnswer(message)) return
-    const idle = new Promise<void>((resolve) => {
-      this.#onIdle = resolve
-    })
     // Must not delay stopping the backend.
     const tooLate = wait(ANSWER_LAG_MS, { ref: false })
-    this.#late = Promise.race([idle, tooLate])
+    this.#late = Promise.race([this.#lateIdle.promise, tooLate])
     this.#end()
   }
 
@@ -294,8 +294,8 @@ export class ServerDrive implements Drive, EventListener {
   }
 
   #lateEvent({ type, properties: { sessionID, part } }: ServerEvent): void {
-    if (type === 'session.idle' && sessionID === this.#sessionId) this.#onIdle()
-    if (isObject(part) && part['id'] === this.#promptId) this.#onBegun()
+    if (type === 'session.idle' && sessionID === this.#sessionId) this.#lateIdle.resolve()
+    if (isObject(part) && part['id'] === this.#promptId) this.#begun.resolve()
   }
 
   onTooLong(): void {
@@ -318,7 +318,7 @@ export class ServerDrive implements Drive, EventListener {
   #update(): void {
     this.#onChange()
     const { isIdle, isDoubtful, hasBegun, verdict, mustStop } = this.translation
-    if (hasBegun) this.#onBegun()
+    if (hasBegun) this.#begun.resolve()
     if (this.run.stopped) return
     if (this.translation.takesPrompts && !this.#isSteerable) {
       this.#isSteerable = true

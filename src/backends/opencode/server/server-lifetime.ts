@@ -1,13 +1,12 @@
 // A server that takes the turns of all sessions; see docs/opencode-server.md.
 
 import { type Lanes, withDeadline } from '../../../core/async.js'
-import { compareVersions } from '../../../core/versions.js'
 import { messageOf } from '../../../errors.js'
-import { type AgentCli, type SessionDirectories, UNTRUSTED_CHECK_MS } from '../../engine/agent-cli.js'
+import { type AgentCli, type SessionNotes, UNTRUSTED_CHECK_MS } from '../../engine/agent-cli.js'
 import type { BackendDependencies } from '../../engine/cli-backend.js'
 import { isWarmTurn } from '../../engine/mode.js'
 import { OneShot } from '../../engine/one-shot.js'
-import { refusedDirectory, refusedInput, refusedVariable, refusedVersionToAsk } from '../../engine/refusals.js'
+import { refused, refusedDirectory, refusedInput, refusedVariable, refusedVersionToAsk } from '../../engine/refusals.js'
 import { type Lease, type Lifetime, type Turn, turnOf } from '../../engine/turn.js'
 import type { Failed } from '../../engine/failures.js'
 import { type Run, startRun, type TimeLimits } from '../../engine/turn-run.js'
@@ -15,7 +14,6 @@ import { OPENCODE } from '../format.js'
 import type { AgentEvent, AgentMode, AgentRequest, BackendAdapterConfig } from '../../types.js'
 import type { OpenCodeClient } from './client.js'
 import type { EventStream } from './event-stream.js'
-import type { FreeSessions } from './free-sessions.js'
 import { ServerDrive } from './server-drive.js'
 import { NeedsRefused, type OpenCodeEndpoint, type OpenCodeServers, type ServerLease } from './servers.js'
 
@@ -29,7 +27,13 @@ interface ServerOptions {
   dependencies: BackendDependencies
   servers: OpenCodeServers
   /** What is known about the agent's sessions. */
-  sessions: { directories: SessionDirectories; queue: Lanes; free: FreeSessions }
+  sessions: {
+    directories: SessionNotes<string>
+    queue: Lanes
+    /** Whose last turn here had all tools, so another such turn need not reset the rules. If another client has restricted
+     *  the session since, that turn stays restricted. */
+    free: SessionNotes<true>
+  }
   connect(endpoint: OpenCodeEndpoint): ServerConnection
   /** Takes one-shot turns. */
   cli: AgentCli
@@ -89,7 +93,7 @@ export class ServerLifetime implements Lifetime {
     const isFree = turn.allowedTools.length === 0 && !turn.isAsking
     if (!isFree) free.delete(turn.sessionId)
     return {
-      start: (limits) => this.#start(turn, isFree && free.has(turn.sessionId), lease, limits),
+      start: (limits) => this.#start(turn, isFree && free.get(turn.sessionId) === true, lease, limits),
       onEvent: (event) => this.#onEvent(event, turn, isFree),
       release: async () => {
         const late = this.#run?.drive.late
@@ -125,8 +129,8 @@ export class ServerLifetime implements Lifetime {
       const { directories, free } = this.options.sessions
       const { isError, sessionId } = event.result
       this.#mayHaveLeft = this.#ranTools || isError
-      directories.remember(sessionId, workingDir)
-      if (isFree && !isError) free.add(sessionId)
+      directories.set(sessionId, workingDir)
+      if (isFree && !isError) free.set(sessionId, true)
     }
     // A consumer that learns of a new session may send it the next prompt at once.
     return event.type === 'started' && event.sessionId ? this.#enter(event.sessionId, this.signal) : undefined
@@ -162,15 +166,13 @@ export class ServerLifetime implements Lifetime {
     if (mute || !turn.isUntrusted) return mute
     const { cli } = this.options
     const message = await withDeadline(UNTRUSTED_CHECK_MS, signal, (deadline) => cli.obstacleIn(turn, deadline))
-    return message === undefined ? undefined : { reason: 'refused', message }
+    return message === undefined ? undefined : refused(message)
   }
 
   /** Contract: rejects if the server does not answer. */
   async #obstacleToAsking(endpoint: OpenCodeEndpoint): Promise<Failed | undefined> {
     const { version } = await this.options.connect(endpoint).client.health()
-    const { oldestKnown } = OPENCODE.versions
-    if (version !== undefined && compareVersions(version, oldestKnown) >= 0) return undefined
-    return refusedVersionToAsk(OPENCODE.label, oldestKnown)
+    return refusedVersionToAsk(OPENCODE.label, version, OPENCODE.versions.oldestKnown)
   }
 }
 

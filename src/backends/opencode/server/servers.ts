@@ -1,6 +1,10 @@
-/** The contract between the backend and the providers of OpenCode servers. */
+// Where OpenCode servers come from: the contract, and a server started by somebody else. `managed-servers.ts` starts its own.
 
+import { messageOf } from '../../../errors.js'
+import { problemsOfVersion } from '../../engine/version.js'
 import type { AgentProbe, SecretFile } from '../../types.js'
+import { OPENCODE } from '../format.js'
+import { OpenCodeClient } from './client.js'
 
 export interface OpenCodeEndpoint {
   /** Without a trailing slash. */
@@ -40,4 +44,36 @@ export interface OpenCodeServers {
 /** Thrown by `acquire` if these servers can never meet the needs. */
 export class NeedsRefused extends Error {
   override readonly name = 'NeedsRefused'
+}
+
+/** A server started by somebody else. */
+export class ExternalServer implements OpenCodeServers {
+  constructor(private readonly endpoint: OpenCodeEndpoint) {}
+
+  async acquire({ environment, secretFiles, isUntrusted }: ServerNeeds): Promise<ServerLease> {
+    const { url } = this.endpoint
+    const advice = 'Set OPENCODE_MANAGED=true, or OPENCODE_ENABLED=false for one process per turn.'
+    if (isUntrusted) {
+      throw new NeedsRefused(
+        `The OpenCode server at ${url} is not told what an untrusted project may not do. ${advice}`,
+      )
+    }
+    if (Object.keys(environment).length > 0 || secretFiles.length > 0) {
+      throw new NeedsRefused(`The OpenCode server at ${url} cannot be given credentials for one turn. ${advice}`)
+    }
+    return { endpoint: this.endpoint, release: async () => {} }
+  }
+
+  async probe(): Promise<AgentProbe> {
+    const { url } = this.endpoint
+    try {
+      const { version } = await new OpenCodeClient(this.endpoint).health()
+      if (version === undefined) return { isFound: true, path: url, problems: ['It does not tell its version.'] }
+      return { isFound: true, path: url, version, problems: problemsOfVersion(version, OPENCODE.versions) }
+    } catch (error) {
+      return { isFound: false, path: url, problems: [messageOf(error)] }
+    }
+  }
+
+  async stop(): Promise<void> {}
 }

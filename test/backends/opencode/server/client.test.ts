@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { OpenCodeClient } from '../../../../src/backends/opencode/server/client.js'
-import { ExternalServer } from '../../../../src/backends/opencode/server/external-server.js'
+import { ExternalServer } from '../../../../src/backends/opencode/server/servers.js'
 import { FakeOpenCode, promptOf } from './fake-opencode.js'
 
 it('creates a session, sends a message and reads both', async () => {

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 import { OpenCodeBackend } from '../../../../src/backends/opencode/backend.js'
-import { ExternalServer } from '../../../../src/backends/opencode/server/external-server.js'
+import { ExternalServer } from '../../../../src/backends/opencode/server/servers.js'
 import { OpenCodeServerBackend } from '../../../../src/backends/opencode/server/opencode-server-backend.js'
 import { describeBackendContract } from '../../../contract/backend-contract.js'
 import type { Stage } from '../../../contract/stage.js'

@@ -5,12 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { BackendDependencies } from '../../../../src/backends/engine/cli-backend.js'
-import { ExternalServer } from '../../../../src/backends/opencode/server/external-server.js'
+import { ExternalServer, type OpenCodeEndpoint } from '../../../../src/backends/opencode/server/servers.js'
 import {
   type OneShot,
   OpenCodeServerBackend,
 } from '../../../../src/backends/opencode/server/opencode-server-backend.js'
-import type { OpenCodeEndpoint } from '../../../../src/backends/opencode/server/servers.js'
 import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../../../../src/backends/types.js'
 import { FakeOpenCode, type Received } from './fake-opencode.js'
 
