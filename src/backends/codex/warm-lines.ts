@@ -74,27 +74,13 @@ function failureOf(error: CodexError | null | undefined): JsonObject {
 
 /** Neither tools nor text for the user. */
 const IGNORED_ITEMS = new Set([
-  'userMessage',
-  'hookPrompt',
-  'plan',
-  'contextCompaction',
-  'enteredReviewMode',
-  'exitedReviewMode',
+  ...['userMessage', 'hookPrompt', 'plan', 'contextCompaction', 'enteredReviewMode', 'exitedReviewMode'],
 ])
 
 /** Fields that `codex exec --json` does not have. */
 const DROPPED_FIELDS = new Set([
-  ...[
-    'startedAtMs',
-    'completedAtMs',
-    'durationMs',
-    'pluginId',
-    'scriptPath',
-    'processId',
-    'source',
-    'commandActions',
-    'cwd',
-  ],
+  ...['startedAtMs', 'completedAtMs', 'durationMs', 'pluginId', 'scriptPath', 'processId'],
+  ...['source', 'commandActions', 'cwd'],
   ...['appContext', 'mcpAppResourceUri', 'mcpAppUi', 'readOnlyHint', 'summary', 'content'],
 ])
 

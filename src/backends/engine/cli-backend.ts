@@ -66,15 +66,13 @@ export interface WarmOptions {
 
 export function completeDependencies(given: Partial<BackendDependencies>): BackendDependencies {
   return {
+    ...given,
     environment: given.environment ?? operatorEnvironment(),
     passVariables: given.passVariables ?? [],
     log: given.log ?? createLog(),
     now: given.now ?? Date.now,
     elapsed: given.elapsed ?? given.now ?? (() => performance.now()),
     limits: given.limits ?? OUTPUT_LIMITS,
-    ...(given.owner && { owner: given.owner }),
-    ...(given.pods && { pods: given.pods }),
-    ...(given.warm && { warm: given.warm }),
     scrubber: given.scrubber ?? createScrubber(),
   }
 }

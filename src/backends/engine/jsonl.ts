@@ -34,7 +34,7 @@ export class JsonReader {
   line(line: string): void {
     if (this.#open.length > 0) return this.#continue(line)
     // Fast path for nearly every line: nothing to clean.
-    const value = line.startsWith('{') ? parse(line) : undefined
+    const value = line.startsWith('{') ? parseJson(line) : undefined
     if (isObject(value)) return this.sink.object(value)
 
     const text = clean(line)
@@ -56,7 +56,7 @@ export class JsonReader {
       this.sink.text(text)
       return true
     }
-    const value = parse(trimmed)
+    const value = parseJson(trimmed)
     if (value !== undefined) this.#emit(value, text)
     return value !== undefined
   }
@@ -72,7 +72,7 @@ export class JsonReader {
     this.#keep(line)
     if (state === 'open') return
     const text = this.#open.join('\n').trim()
-    const value = parse(text)
+    const value = parseJson(text)
     if (value === undefined) return this.#giveUp()
     this.#forget()
     this.#emit(value, text)
@@ -114,8 +114,8 @@ function clean(line: string): string {
   return text.slice(text.startsWith('\uFEFF') ? 1 : 0, text.endsWith('\r') ? -1 : undefined)
 }
 
-/** A failing JSON.parse is slow, so obviously truncated text is not parsed. */
-function parse(text: string): unknown {
+/** Undefined if it is not JSON. A failing JSON.parse is slow, so obviously truncated text is not parsed. */
+export function parseJson(text: string): unknown {
   if (!text.endsWith('}') && !text.endsWith(']')) return undefined
   try {
     return JSON.parse(text)

@@ -12,14 +12,8 @@ export type Verdict =
 
 export type Figures = Pick<AgentResult, 'usage' | 'sessionUsage' | 'costUsd' | 'metadata'>
 
-interface ToolResult {
-  toolId: string
-  /** May be left out if its `tool_use` had it. */
-  toolName?: string
-  content: string
-  isError: boolean
-  metadata?: Record<string, unknown>
-}
+/** Its `tool_use` had the tool's name. */
+type ToolResult = Omit<Extract<AgentEventBody, { type: 'tool_result' }>, 'type' | 'toolName'>
 
 /**
  * Turns a CLI's output during one turn into events, and remembers the outcome.
@@ -266,14 +260,9 @@ function count(claimed: unknown): number {
 }
 
 export function combineUsage(a: TokenUsage, b: TokenUsage, sign: 1 | -1 = 1): TokenUsage {
-  return {
-    inputTokens: a.inputTokens + sign * b.inputTokens,
-    outputTokens: a.outputTokens + sign * b.outputTokens,
-    cacheReadTokens: a.cacheReadTokens + sign * b.cacheReadTokens,
-    cacheWriteTokens: a.cacheWriteTokens + sign * b.cacheWriteTokens,
-    reasoningTokens: a.reasoningTokens + sign * b.reasoningTokens,
-    totalTokens: a.totalTokens + sign * b.totalTokens,
-  }
+  const sum = { ...a }
+  for (const name of Object.keys(sum) as Array<keyof TokenUsage>) sum[name] += sign * b[name]
+  return sum
 }
 
 /** Checks that a supposed string really is one, since consumers rely on it. */

@@ -5,6 +5,7 @@ import { lstatSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { isDirectory } from '../../core/is-directory.js'
+import type { ProcessOptions } from '../../processes/local-process.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { namesOption, optionArgs, withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'
@@ -34,13 +35,6 @@ type OpenCodeLine = { sessionID?: string } & (
   // A shape that `parseOutput` also accepts.
   | { type: 'result'; text: string; session_id?: string }
 )
-
-/** How `opencode serve` is started. */
-export interface ServerProcess {
-  executable: string
-  cwd: string
-  environment: Record<string, string>
-}
 
 export class OpenCodeBackend extends CliBackend {
   protected readonly traits: CliTraits = {
@@ -105,8 +99,11 @@ export class OpenCodeBackend extends CliBackend {
     }
   }
 
-  /** For `opencode serve`, independent of any turn. Contract: throws if OpenCode is not installed. */
-  serverProcess({ environment, isUntrusted }: Pick<ServerNeeds, 'environment' | 'isUntrusted'>): ServerProcess {
+  /** How `opencode serve` is started, independent of any turn. Contract: throws if OpenCode is not installed. */
+  serverProcess({
+    environment,
+    isUntrusted,
+  }: Pick<ServerNeeds, 'environment' | 'isUntrusted'>): Pick<ProcessOptions, 'executable' | 'cwd' | 'environment'> {
     const settings = JSON.stringify(
       mergeSettings(operatorSettings(this.dependencies.environment), isUntrusted ? UNTRUSTED_SETTINGS : {}),
     )

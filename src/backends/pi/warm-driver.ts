@@ -92,8 +92,10 @@ class PiConnection implements WarmConnection {
     const line = message as PiMessage
     switch (line.type) {
       case 'response':
-        if (line.id === READY) this.#isReady(line.data)
-        else if (line.id === PING) this.#pinged?.resolve()
+        if (line.id === READY) {
+          this.#sessionId = line.data?.sessionId ?? ''
+          this.#ready.resolve()
+        } else if (line.id === PING) this.#pinged?.resolve()
         else this.#turn?.onResponse(line)
         break
       case 'extension_ui_request':
@@ -102,22 +104,14 @@ class PiConnection implements WarmConnection {
         }
         break
       case 'compaction_start':
-        this.#isCompacting = true
-        this.#turn?.receive(message)
-        break
       case 'compaction_end':
-        this.#isCompacting = false
+        this.#isCompacting = line.type === 'compaction_start'
         this.#turn?.receive(message)
         break
       default:
         this.#turn?.receive(message)
     }
     this.#advance()
-  }
-
-  #isReady(state: PiState | undefined): void {
-    this.#sessionId = state?.sessionId ?? ''
-    this.#ready.resolve()
   }
 
   #advance(): void {

@@ -107,6 +107,7 @@ class WarmLifetime implements Lifetime {
   sessionId: string | undefined
   /** Absent if a one-shot process took the turn. */
   run: Run<WarmDrive> | undefined
+  readonly #mode: AgentMode
   #isSessionLost = false
   #fingerprint = ''
   #leaveSession: (() => void) | undefined
@@ -117,6 +118,7 @@ class WarmLifetime implements Lifetime {
     private readonly request: AgentRequest,
   ) {
     this.sessionId = request.sessionId
+    this.#mode = request.mode ?? options.mode
   }
 
   async acquire(signal: AbortSignal): Promise<Lease | Failed> {
@@ -210,7 +212,7 @@ class WarmLifetime implements Lifetime {
       const lease = this.#mode === 'oneshot' ? undefined : await this.#poolLease(turn, signal)
       if (lease || !isAsking) return lease
       await this.leavePool(signal)
-      return leaseForTurn(await this.#open())
+      return await this.#leaseForTurn()
     } catch (error) {
       signal.throwIfAborted()
       const { definition, dependencies } = agent
@@ -234,10 +236,6 @@ class WarmLifetime implements Lifetime {
     if (!isWarm || !request.isUntrusted) return isWarm
     const obstacle = await withDeadline(UNTRUSTED_CHECK_MS, signal, (deadline) => agent.obstacleIn(turn, deadline))
     return obstacle === undefined
-  }
-
-  get #mode(): AgentMode {
-    return this.request.mode ?? this.options.mode
   }
 
   #version(signal: AbortSignal): Promise<string | undefined> {
@@ -265,6 +263,16 @@ class WarmLifetime implements Lifetime {
     return options.pool.acquire(needs, signal)
   }
 
+  /** For a turn that needs the warm protocol although the pool is full or the mode is `oneshot`: the process ends with it. */
+  async #leaseForTurn(): Promise<WarmLease> {
+    const process = await this.#open()
+    const release = async (): Promise<void> => {
+      process.stop()
+      await process.ended
+    }
+    return { process, release }
+  }
+
   /** Not tied to this turn's signal: other turns may use the process too. */
   #open(): Promise<WarmProcess> {
     const { agent, options, request } = this
@@ -281,17 +289,5 @@ class WarmLifetime implements Lifetime {
 
   #sessionKey(sessionId: string): string {
     return `${this.agent.definition.name} ${sessionId.toLowerCase()}`
-  }
-}
-
-/** For a turn that needs the warm protocol although the pool is full or the mode is `oneshot`: the process ends with the
- *  turn. */
-function leaseForTurn(process: WarmProcess): WarmLease {
-  return {
-    process,
-    async release() {
-      process.stop()
-      await process.ended
-    },
   }
 }

@@ -6,7 +6,7 @@
 
 import { backoffMs, eitherSignal, startDeadline, wait, withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
-import { isObject } from '../../engine/jsonl.js'
+import { isObject, parseJson } from '../../engine/jsonl.js'
 import type { OpenCodeEndpoint } from './servers.js'
 
 const REQUEST_MS = 30_000
@@ -355,11 +355,8 @@ function reasonOf(error: unknown): string {
 
 /** The human-readable message in an error response. */
 function messageIn(text: string): string {
-  try {
-    const { message, data } = JSON.parse(text) as { message?: unknown; data?: { message?: unknown } }
-    const said = data?.message ?? message
-    return typeof said === 'string' ? said : ''
-  } catch {
-    return '' // A page from a proxy.
-  }
+  // It may be a page from a proxy.
+  const { message, data } = (parseJson(text.trim()) ?? {}) as { message?: unknown; data?: { message?: unknown } }
+  const said = data?.message ?? message
+  return typeof said === 'string' ? said : ''
 }

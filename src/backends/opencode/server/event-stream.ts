@@ -3,7 +3,7 @@
 
 import { backoffMs, wait } from '../../../core/async.js'
 import { type ServerSentEvent, ServerSentEventsReader } from '../../../core/server-sent-events.js'
-import { isObject, type JsonObject } from '../../engine/jsonl.js'
+import { isObject, type JsonObject, parseJson } from '../../engine/jsonl.js'
 import { type OpenCodeClient, OpenCodeServerError, retryUntilAnswered } from './client.js'
 
 /** The server sends a heartbeat every ten seconds. */
@@ -84,6 +84,10 @@ export class EventStream {
     this.#isClosed = true
     this.#connection?.abort()
     this.options.onClosed()
+  }
+
+  get #isAbandoned(): boolean {
+    return this.#listeners.size === 0 || this.#isClosed
   }
 
   #leave(listener: EventListener): void {
@@ -173,8 +177,7 @@ export class EventStream {
       } catch (error) {
         const lost = error as OpenCodeServerError
         const patienceMs = PATIENCE_MS[lost.kind] ?? 0
-        const isAbandoned = this.#listeners.size === 0 || this.#isClosed
-        if (isAbandoned || Date.now() - brokenAt >= patienceMs) {
+        if (this.#isAbandoned || Date.now() - brokenAt >= patienceMs) {
           for (const listener of this.#listeners) listener.onLost(lost)
           throw lost
         }
@@ -211,8 +214,8 @@ export class EventStream {
 
   /** An agent waits for an answer, and its session may be one of ours. Contract: never rejects. */
   async #dispatchToOwner(sessionId: string, event: ServerEvent): Promise<void> {
-    const isAbandoned = (): boolean => this.#listeners.size === 0 || this.#isClosed
-    await retryUntilAnswered(async () => (await this.#lookUp(sessionId))?.onEvent(event), isAbandoned)
+    const dispatch = async (): Promise<void> => (await this.#lookUp(sessionId))?.onEvent(event)
+    await retryUntilAnswered(dispatch, () => this.#isAbandoned)
   }
 
   /** The listener that follows the session or one of its ancestors. */
@@ -242,21 +245,13 @@ export class EventStream {
 
 /** Accepts `{type, properties}`, also wrapped with a directory, or with the type as the name of the server-sent event. */
 function readEvent({ name, data }: ServerSentEvent): ServerEvent | undefined {
-  const value = parse(data)
+  const value = parseJson(data.trim())
   if (!isObject(value)) return undefined
   const { directory } = value
   const event = isObject(value['payload']) ? value['payload'] : value
   const type = typeof event['type'] === 'string' ? event['type'] : name
   const properties = isObject(event['properties']) ? event['properties'] : event
   return { type, properties, ...(typeof directory === 'string' && { directory }), size: data.length }
-}
-
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data)
-  } catch {
-    return undefined // Not JSON, so it names no session.
-  }
 }
 
 function sessionOf({ sessionID, session_id, part, info }: JsonObject): string | undefined {

@@ -24,7 +24,7 @@ import { type ServerConnection, ServerLifetime } from './server-lifetime.js'
 import type { OpenCodeEndpoint, OpenCodeServers } from './servers.js'
 
 /** The same agent's command line. */
-export type OneShot = Pick<CliBackend, 'run' | 'cli'>
+export type OneShot = Pick<CliBackend, 'run' | 'cli' | 'capabilities'>
 
 export class OpenCodeServerBackend implements AgentBackend {
   readonly #dependencies: BackendDependencies
@@ -85,17 +85,7 @@ export class OpenCodeServerBackend implements AgentBackend {
   }
 
   capabilities(): AgentCapabilities {
-    return {
-      provider: this.name(),
-      supportsSessionContinuation: true,
-      supportsModelSelection: true,
-      supportsToolControl: true,
-      supportsMaxTurns: true,
-      supportsStreaming: this.mode !== 'oneshot',
-      supportedModels: [],
-      ...(this.config.model !== undefined && { defaultModel: this.config.model }),
-      maxPromptLength: 0,
-    }
+    return { ...this.oneShot.capabilities(), supportsStreaming: this.mode !== 'oneshot' }
   }
 
   /** Closes the connections and ends managed servers. Contract: no run is active. */

@@ -11,8 +11,8 @@ import { isDenied } from './tool-rules.js'
 interface ApprovalSource {
   /** Looks up a tool call of the turn. */
   toolOf(callId: string): ApprovalRequest | undefined
-  /** Absent if the turn needs no approvals. */
-  approve?: Approve
+  /** Undefined if the turn needs no approvals. */
+  approve: Approve | undefined
   /** Aborted when the turn is over or stopped. */
   signal: AbortSignal
 }

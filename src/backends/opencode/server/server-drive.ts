@@ -19,7 +19,7 @@ import { lostSession } from '../../engine/starting-over.js'
 import type { Turn } from '../../engine/turn.js'
 import { approveInTurn, type Drive, type Printed, type RunControl } from '../../engine/turn-run.js'
 import { type Ending, printedTooMuch } from '../../engine/failures.js'
-import type { Approve, Steer } from '../../types.js'
+import type { AgentRequest, Steer } from '../../types.js'
 import {
   type OpenCodeClient,
   OpenCodeServerError,
@@ -38,12 +38,9 @@ export interface ServerDrivePlan {
   turn: Turn
   /** Whether the session is known to have the turn's rules already. */
   hasRules: boolean
-  /** From the request. */
-  approve?: Approve
+  request: Pick<AgentRequest, 'approve' | 'onSteerable'>
   client: OpenCodeClient
   stream: EventStream
-  /** From the request. */
-  onSteerable?(steer: Steer): void
   limits: OutputLimits
 }
 
@@ -101,7 +98,7 @@ export class ServerDrive implements Drive, EventListener {
     private readonly plan: ServerDrivePlan,
     private readonly run: RunControl,
   ) {
-    const { turn, client, approve } = plan
+    const { turn, client, request } = plan
     this.#directory = turn.workingDir
     this.#control = toolControl(turn)
     this.translation = new ServerTranslation(run.emit, turn, this.#promptId)
@@ -112,7 +109,7 @@ export class ServerDrive implements Drive, EventListener {
     this.#answers = new RequestAnswers(client, this.#control.rules, report, () => this.#isOver, {
       toolOf: (callId) => this.translation.toolOf(callId),
       signal: this.#asking.signal,
-      ...(approve && { approve: approveInTurn(approve, run.watch, this.#asking.signal) }),
+      approve: request.approve && approveInTurn(request.approve, run.watch, this.#asking.signal),
     })
     this.ended = new Promise((resolve) => {
       this.#end = (ending = { type: 'done' }) => {
@@ -322,7 +319,7 @@ export class ServerDrive implements Drive, EventListener {
     if (this.run.stopped) return
     if (this.translation.takesPrompts && !this.#isSteerable) {
       this.#isSteerable = true
-      this.plan.onSteerable?.(this.#steer)
+      this.plan.request.onSteerable?.(this.#steer)
     }
     if (mustStop) this.run.stop(mustStop)
     else if (isIdle && hasBegun && verdict && !this.translation.owesAnswer) this.#end()

@@ -111,15 +111,11 @@ export class ServerLifetime implements Lifetime {
 
   #start(turn: Turn, hasRules: boolean, { endpoint }: ServerLease, timeLimits: TimeLimits): Run {
     const { now, elapsed, scrubber, limits } = this.options.dependencies
-    const { approve, onSteerable } = this.request
-    const plan = {
-      ...{ turn, hasRules, limits, ...this.options.connect(endpoint) },
-      ...(approve && { approve }),
-      ...(onSteerable && { onSteerable }),
-    }
-    const { label, failureSigns } = OPENCODE
-    const context = { label, failureSigns, scrubber, now, elapsed, ...timeLimits }
-    this.#run = startRun(context, (control) => new ServerDrive(plan, control))
+    const plan = { turn, hasRules, request: this.request, limits, ...this.options.connect(endpoint) }
+    this.#run = startRun(
+      { ...OPENCODE, scrubber, now, elapsed, ...timeLimits },
+      (control) => new ServerDrive(plan, control),
+    )
     return this.#run
   }
 

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CliBackend } from '../../../../src/backends/engine/cli-backend.js'
+import { OpenCodeBackend } from '../../../../src/backends/opencode/backend.js'
 import type { AgentEvent, AgentRequest, Steer } from '../../../../src/backends/types.js'
 import { DELICATE_PROMPTS } from '../../fake-cli.js'
 import { until } from '../../../waiting.js'
@@ -554,7 +555,8 @@ describe('a failure', () => {
 describe('the backend', () => {
   it('can do everything a request asks for', async () => {
     const stage = await ServerStage.open()
-    expect(stage.backend().capabilities()).toEqual({
+    const config = { cliPath: '', workingDir: '', queryTimeoutMs: 1, allowedTools: [], maxTurns: 25 }
+    expect(stage.backend({}, {}, new OpenCodeBackend(config)).capabilities()).toEqual({
       provider: 'opencode',
       supportsSessionContinuation: true,
       supportsModelSelection: true,
