@@ -28,14 +28,8 @@ export async function executeTurn(
 
 const DRAIN_MS = 5_000
 
-interface StreamPump {
-  push(text: string): void
-  /** Settles when the callback has received everything, or takes too long. */
-  drained(): Promise<void>
-}
-
 /** Passes text to a callback in order, one call at a time. Text that arrives during a call goes into the next one. */
-export function pumpStream(onStream: StreamCallback, log: Log): StreamPump {
+export function pumpStream(onStream: StreamCallback, log: Log) {
   let waiting = ''
   let isPumping = false
   let pumped: Promise<void> | undefined
@@ -57,11 +51,12 @@ export function pumpStream(onStream: StreamCallback, log: Log): StreamPump {
   }
 
   return {
-    push(text) {
+    push(text: string): void {
       waiting += text
       if (!isPumping) pumped = pump()
     },
-    async drained() {
+    /** Settles when the callback has received everything, or takes too long. */
+    async drained(): Promise<void> {
       if (pumped) await within(DRAIN_MS, pumped)
     },
   }

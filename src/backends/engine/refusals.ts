@@ -64,14 +64,10 @@ export function refusedAsking(label: string, { pod, command }: Pick<AgentRequest
   return refused(`${label} cannot ask before it uses a tool${where}. ${pod || command ? HOW_IT_ASKS : WHO_ASKS}`)
 }
 
-export function refusedVersionToAsk(
-  label: string,
-  version: string | undefined,
-  oldestKnown: string,
-): Failed | undefined {
-  if (isAtLeast(version, oldestKnown)) return undefined
+export function refusedVersionToAsk(label: string, version: string | undefined, oldest: string): Failed | undefined {
+  if (isAtLeast(version, oldest)) return undefined
   const advice = 'Update it, or let it work without asking.'
-  return refused(`${label} is known to ask before it uses a tool from version ${oldestKnown} on. ${advice}`)
+  return refused(`${label} is known to ask before it uses a tool from version ${oldest} on. ${advice}`)
 }
 
 const HOW_IT_ASKS = 'Have it run without that, or let it work without asking.'

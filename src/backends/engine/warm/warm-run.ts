@@ -9,7 +9,7 @@ import { messageOf } from '../../../errors.js'
 import type { ProcessExit } from '../../../processes/local-process.js'
 import type { AgentEventBody, AgentRequest, AgentResult, Steer } from '../../types.js'
 import type { AgentCli } from '../agent-cli.js'
-import { type Ending, type Failed, printedTooMuch } from '../failures.js'
+import { type Ending, printedTooMuch } from '../failures.js'
 import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
 import {
@@ -130,13 +130,13 @@ export class WarmDrive implements Drive {
     const approve = this.#asking && request.approve && approveInTurn(request.approve, run.watch, this.#asking.signal)
     const warm = process.connection.begin(this.turn, translation, approve)
     this.#warm = warm
-    this.#heed(translation.mustStop)
+    if (translation.mustStop) run.stop(translation.mustStop)
     const done = warm.done.then((): Ending => ({ type: 'done' }))
     const over = Promise.race([done, gone, stopAsked])
     if (warm.steer) request.onSteerable?.(steerUntil(over, warm.steer))
     const ending = await over
     // It may have failed before the agent got the prompt.
-    this.#heed(translation.mustStop)
+    if (translation.mustStop) run.stop(translation.mustStop)
     if (ending !== 'stopped') return ending
 
     warm.interrupt()
@@ -167,10 +167,6 @@ export class WarmDrive implements Drive {
     if (this.#bytes > this.#maxBytes) {
       this.run.stop(printedTooMuch(`more than ${Math.floor(this.#maxBytes / (1024 * 1024))} MiB in one turn`))
     }
-    this.#heed(mustStop)
-  }
-
-  #heed(mustStop: Failed | undefined): void {
     if (mustStop) this.run.stop(mustStop)
   }
 

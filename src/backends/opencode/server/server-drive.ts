@@ -70,8 +70,11 @@ export class ServerDrive implements Drive, EventListener {
   readonly #asking = new AbortController()
   #end = (_ending?: Ending) => {}
   #isOver = false
-  #hasLostServer = false
-  #late: Promise<void> | undefined
+  /** The server stopped answering. */
+  hasLostServer = false
+  /** After `ended`: settles when late events can no longer mix with the next turn. Absent if there can be none; set for a
+   *  prompt that was still being sent, or an answer that came before `idle`. Contract: never rejects. */
+  late: Promise<void> | undefined
   #link: EventLink | undefined
   #sessionId: string | undefined
   #directory: string
@@ -120,17 +123,6 @@ export class ServerDrive implements Drive, EventListener {
     void this.#start()
   }
 
-  /** Whether the server stopped answering. */
-  get hasLostServer(): boolean {
-    return this.#hasLostServer
-  }
-
-  /** After `ended`: settles when late events can no longer mix with the next turn. Absent if there can be none; set for a
-   *  prompt that was still being sent, or an answer that came before `idle`. Contract: never rejects. */
-  get late(): Promise<void> | undefined {
-    return this.#late
-  }
-
   stop(): boolean {
     if (this.#isOver) return false
     this.#preparing.abort()
@@ -153,13 +145,13 @@ export class ServerDrive implements Drive, EventListener {
       // The prompt was rejected, so it will never begin.
       const isRefused = error instanceof OpenCodeServerError && error.kind === 'status'
       if (isRefused) this.#prompting = undefined
-      this.#hasLostServer ||= isOutOfReach(error)
+      this.hasLostServer ||= isOutOfReach(error)
       this.run.stop(failedCall(error, this.#prompting !== undefined))
     }
   }
 
   async #close(): Promise<void> {
-    await this.#late
+    await this.late
     this.#link?.close()
     this.#requesting.abort()
   }
@@ -232,7 +224,7 @@ export class ServerDrive implements Drive, EventListener {
     if (!this.translation.takeAnswer(message)) return
     // Must not delay stopping the backend.
     const tooLate = wait(ANSWER_LAG_MS, { ref: false })
-    this.#late = Promise.race([this.#lateIdle.promise, tooLate])
+    this.late = Promise.race([this.#lateIdle.promise, tooLate])
     this.#end()
   }
 
@@ -307,7 +299,7 @@ export class ServerDrive implements Drive, EventListener {
   }
 
   onLost(error: OpenCodeServerError): void {
-    this.#hasLostServer = true
+    this.hasLostServer = true
     const failed = this.#prompting ? lostServer(this.plan.client, error) : failedCall(error, false)
     this.#end({ type: 'lost', failed })
   }
@@ -425,7 +417,7 @@ export class ServerDrive implements Drive, EventListener {
       () => true,
       () => true,
     )
-    if (!(await within(ABORT_MS / 2, taken))) this.#late = this.#abortLate(sessionId, taken)
+    if (!(await within(ABORT_MS / 2, taken))) this.late = this.#abortLate(sessionId, taken)
     const startedAt = Date.now()
     const translation = this.translation
     const isQuiet = (): boolean => {
