@@ -183,11 +183,7 @@ export class AgentRuntime {
     if (!attempts.isLost) return { ...first, notes }
     await this.sessionManager.forget(session)
     for (const event of attempts.nextAttempt(FRESH_SESSION_NOTE)) listener.onEvent(event)
-    const second = await this.#attempt(
-      turn,
-      undefined,
-      inTurn(attempts, listener, () => false),
-    )
+    const second = await this.#attempt(turn, undefined, inTurn(attempts, listener))
     return { ...second, notes: [FRESH_SESSION_NOTE] }
   }
 
@@ -301,7 +297,11 @@ function toBackendResult({ isError, finalOutput, failure, sessionId }: AgentResu
 }
 
 /** Passes the events of one attempt on as part of the whole turn. */
-function inTurn(attempts: AttemptStream, listener: TurnListener, isLost: (end: AgentEvent) => boolean): TurnListener {
+function inTurn(
+  attempts: AttemptStream,
+  listener: TurnListener,
+  isLost: (end: AgentEvent) => boolean = () => false,
+): TurnListener {
   const onEvent = (event: AgentEvent): void => {
     for (const passed of attempts.pass(event, isLost)) listener.onEvent(passed)
   }

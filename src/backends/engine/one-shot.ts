@@ -60,15 +60,16 @@ export class OneShot implements Lifetime {
       const { label, failureSigns, stopSignal } = definition.traits
       const { now, elapsed, limits, owner, scrubber } = agent.dependencies
       const process = {
-        ...{ executable: agent.executableIn(place, turn), args, stdin: turn.prompt, directory: turn.workingDir },
-        ...{
-          defaults,
-          environment,
-          runId,
-          ...(owner && { owner }),
-          ...(expects && { expects: expects.file }),
-          stopSignal,
-        },
+        executable: agent.executableIn(place, turn),
+        args,
+        stdin: turn.prompt,
+        directory: turn.workingDir,
+        defaults,
+        environment,
+        runId,
+        ...(owner && { owner }),
+        ...(expects && { expects: expects.file }),
+        stopSignal,
       }
       return {
         start: (timeLimits) =>
