@@ -404,8 +404,8 @@ describe('a token', () => {
       [[third], null],
     ])
     expect([
-      // Whichever the gateway has worked on last.
-      (await client.conversations.list()).conversations.map(({ is_private: isPrivate }) => isPrivate).toSorted(),
+      // In any order: the gateway may have worked on either last.
+      new Set((await client.conversations.list()).conversations.map(({ is_private: isPrivate }) => isPrivate)),
       await codeOf(client.conversations.get(id)),
       ...(await Promise.all(
         [run, site].flatMap((token) => [
@@ -420,7 +420,7 @@ describe('a token', () => {
       await codeOf(run.approvals.get(reply ?? '')),
       (await run.queue.list({ limit: 1 })).open,
     ]).toEqual([
-      [false, true],
+      new Set([false, true]),
       'done',
       ...[1, 'not_found', 'not_found', 1, 'not_found', 'not_found'],
       ...['done', 'not_found', 'done', 'not_found', []],
