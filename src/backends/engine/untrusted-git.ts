@@ -74,7 +74,8 @@ export async function gitObstacle(
     }
     return undefined
   } catch (error) {
-    return `The project is untrusted, and its git settings could not be looked at: ${messageOf(error)}. Put that right, or trust the project.`
+    const problem = messageOf(error).replace(/\.$/, '')
+    return `The project is untrusted, and its git settings could not be looked at: ${problem}. Put that right, or trust the project.`
   }
 }
 
