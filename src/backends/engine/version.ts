@@ -1,5 +1,5 @@
-import { startProcess } from '../../processes/local-process.js'
 import { compareVersions, parseVersion } from '../../core/versions.js'
+import { askCli } from './ask-cli.js'
 
 export interface VersionKnowledge {
   /** The oldest version that has passed the conformance suite. */
@@ -14,26 +14,7 @@ export async function readVersion(
   environment: Record<string, string>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  let output = ''
-  const collect = (chunk: Buffer) => {
-    output = (output + chunk.toString('utf8')).slice(0, 10_000)
-  }
-  const child = startProcess({
-    executable,
-    args: ['--version'],
-    cwd: '/',
-    environment,
-    stdin: '',
-    runId: `version-${process.pid}-${process.hrtime.bigint()}`,
-    stopSignal: 'SIGTERM',
-    onStdout: collect,
-    onStderr: collect,
-  })
-  if (signal.aborted) child.stop()
-  signal.addEventListener('abort', child.stop)
-  await child.ended
-  signal.removeEventListener('abort', child.stop)
-  return parseVersion(output)
+  return parseVersion((await askCli(executable, ['--version'], environment, signal)).output)
 }
 
 export function problemsOfVersion(version: string | undefined, knowledge: VersionKnowledge): string[] {

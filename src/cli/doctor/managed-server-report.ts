@@ -8,7 +8,7 @@ import { bad, type DoctorReport, good, renderFindings } from './findings.js'
  * Contract: never rejects. Undefined if OpenCode is not installed, which is reported with the agents.
  */
 export async function managedServerReport(servers: OpenCodeServers): Promise<DoctorReport | undefined> {
-  if (!(await servers.probe()).isFound) return undefined
+  if (!(await servers.isFound())) return undefined
   const needs = { environment: {}, secretFiles: [], isUntrusted: false }
   try {
     const { endpoint, release } = await servers.acquire(needs, new AbortController().signal)

@@ -1,6 +1,7 @@
 import { messageOf } from '../../../errors.js'
 import { OPENCODE } from '../format.js'
-import type { AgentProbe } from '../../types.js'
+import { OPENCODE_LOGIN } from '../login.js'
+import type { AgentLogin, AgentProbe } from '../../types.js'
 import { problemsOfVersion } from '../../engine/version.js'
 import { OpenCodeClient } from './client.js'
 import {
@@ -29,12 +30,21 @@ export class ExternalServer implements OpenCodeServers {
     return { endpoint: this.endpoint, release: async () => {} }
   }
 
+  async isFound(): Promise<boolean> {
+    return (await this.probe()).isFound
+  }
+
   async probe(): Promise<AgentProbe> {
     const { url } = this.endpoint
+    const login: AgentLogin = {
+      state: 'unknown',
+      why: `The server at ${url} has logins of its own.`,
+      fix: OPENCODE_LOGIN,
+    }
     try {
       const { version } = await new OpenCodeClient(this.endpoint).health()
-      if (version === undefined) return { isFound: true, path: url, problems: ['It does not tell its version.'] }
-      return { isFound: true, path: url, version, problems: problemsOfVersion(version, OPENCODE.versions) }
+      if (version === undefined) return { isFound: true, path: url, problems: ['It does not tell its version.'], login }
+      return { isFound: true, path: url, version, problems: problemsOfVersion(version, OPENCODE.versions), login }
     } catch (error) {
       return { isFound: false, path: url, problems: [messageOf(error)] }
     }

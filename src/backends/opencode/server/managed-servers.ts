@@ -9,7 +9,7 @@ import type { Log } from '../../../log.js'
 import type { ProcessOwner } from '../../../processes/process-owner.js'
 import { Backoffs, Pool, type PoolEntry, poolKey } from '../../engine/pool.js'
 import type { OpenCodeBackend } from '../backend.js'
-import type { AgentProbe } from '../../types.js'
+import type { AgentProbe, ProbeOptions } from '../../types.js'
 import { OpenCodeClient } from './client.js'
 import { type ManagedServer, startManagedServer } from './managed-server.js'
 import type { LeftBehind, OpenCodeServers, ServerLease, ServerNeeds } from './servers.js'
@@ -26,7 +26,7 @@ export const MANAGED_LIMITS: ManagedLimits = { startTimeoutMs: 60_000, idleMs: 6
 
 interface ManagedOptions {
   /** A function, because the operator may change the executable at any time. */
-  cli: () => Pick<OpenCodeBackend, 'serverProcess' | 'probe'>
+  cli: () => Pick<OpenCodeBackend, 'serverProcess' | 'validate' | 'probe'>
   owner?: ProcessOwner
   scrubber: Scrubber
   log: Log
@@ -80,8 +80,12 @@ export class ManagedServers implements OpenCodeServers {
     }
   }
 
-  probe(): Promise<AgentProbe> {
-    return this.options.cli().probe()
+  isFound(): Promise<boolean> {
+    return this.options.cli().validate()
+  }
+
+  probe(options?: ProbeOptions): Promise<AgentProbe> {
+    return this.options.cli().probe(options)
   }
 
   async stop(): Promise<void> {

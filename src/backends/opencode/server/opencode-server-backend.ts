@@ -18,6 +18,7 @@ import type {
   AgentRequest,
   BackendAdapterConfig,
   BackendEventResult,
+  ProbeOptions,
   StreamCallback,
 } from '../../types.js'
 import { OpenCodeClient } from './client.js'
@@ -79,12 +80,12 @@ export class OpenCodeServerBackend implements AgentBackend {
     return takeTurn({ request, signal, config, dependencies }, lifetime)
   }
 
-  async validate(): Promise<boolean> {
-    return (await this.servers.probe()).isFound
+  validate(): Promise<boolean> {
+    return this.servers.isFound()
   }
 
-  async probe(): Promise<AgentProbe> {
-    const probe = await this.servers.probe()
+  async probe(options?: ProbeOptions): Promise<AgentProbe> {
+    const probe = await this.servers.probe(options)
     if (!probe.isFound) return probe
     return {
       ...probe,

@@ -1,6 +1,6 @@
 /** The contract between the backend and the providers of OpenCode servers. */
 
-import type { AgentProbe, SecretFile } from '../../types.js'
+import type { AgentProbe, ProbeOptions, SecretFile } from '../../types.js'
 
 export interface OpenCodeEndpoint {
   /** Without a trailing slash. */
@@ -31,8 +31,10 @@ export interface ServerLease {
 export interface OpenCodeServers {
   /** Contract: rejects with a sentence for the operator, and with `NeedsRefused` if a retry can never succeed. */
   acquire(needs: ServerNeeds, signal: AbortSignal): Promise<ServerLease>
+  /** Whether OpenCode can be used at all; asks no more than it must. Contract: never rejects. */
+  isFound(): Promise<boolean>
   /** Contract: never rejects. */
-  probe(): Promise<AgentProbe>
+  probe(options?: ProbeOptions): Promise<AgentProbe>
   /** Contract: nothing can be acquired afterwards. */
   stop(): Promise<void>
 }
