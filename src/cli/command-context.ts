@@ -1,5 +1,6 @@
 import { findConfigFile, type GatewayConfig, loadConfig } from '../config.js'
 import { secretsOfConfig } from '../config/secrets.js'
+import { GLOBAL_OWNER } from '../credentials/credential-store.js'
 import { createScrubber } from '../credentials/scrubber.js'
 import { databaseFile } from '../gateway.js'
 import { createLog, type Log, type LogLevel, secretsOf } from '../log.js'
@@ -82,6 +83,16 @@ export class CommandContext {
       return await read(store, log)
     } finally {
       await store.close()
+    }
+  }
+
+  /** The names of the credentials that every turn gets; none if the database cannot be read. */
+  async storedVariables(config: GatewayConfig): Promise<string[]> {
+    try {
+      const records = await this.readStore(config, ({ credentials }) => credentials.list([GLOBAL_OWNER]))
+      return records.map(({ name }) => name)
+    } catch {
+      return [] // That is reported by whoever needs the database.
     }
   }
 
