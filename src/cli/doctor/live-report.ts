@@ -26,9 +26,8 @@ const TIMEOUT_MS = 60_000
 const MAX_CHARACTERS = 300
 
 /** One harmless tool: the descriptions of all tools are most of what a short turn costs. Codex cannot be restricted. */
-const TOOLS: Record<BackendName, string[]> = {
+const TOOLS: Partial<Record<BackendName, string[]>> = {
   claude: ['Read'],
-  codex: [],
   gemini: ['read_file'],
   opencode: ['read'],
   pi: ['read'],
@@ -47,7 +46,7 @@ export async function liveFinding({ backend, probe }: ProbedAgent, options: Live
       ...request,
       prompt: PROMPT,
       workingDir,
-      allowedTools: TOOLS[name],
+      allowedTools: TOOLS[name] ?? [],
       maxTurns: 1,
       timeoutMs,
       idleTimeoutMs: 0,
