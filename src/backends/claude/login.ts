@@ -22,7 +22,7 @@ async function askForLogin(place: LoginPlace): Promise<AgentLogin> {
 }
 
 /** What it says of the person is left out. */
-export function readStatus(output: string): AgentLogin {
+function readStatus(output: string): AgentLogin {
   const status = statusIn(output)
   if (status['loggedIn'] === false) return { state: 'logged-out', fix: FIX }
   if (status['loggedIn'] === true) return { state: 'logged-in', how: describe(status), fix: FIX }

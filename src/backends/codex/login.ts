@@ -37,7 +37,7 @@ function logInWith(variable: string): string {
 }
 
 /** Of a key it prints a part, which is left out. */
-export function readStatus(output: string): AgentLogin {
+function readStatus(output: string): AgentLogin {
   if (/^not logged in/im.test(output)) return { state: 'logged-out', fix: FIX }
   const isKey = /^(?:api key configured|logged in using an api key)\b/im.test(output)
   const how = isKey ? 'an API key' : /^logged in using ([\w ]+)/im.exec(output)?.[1]
@@ -46,14 +46,14 @@ export function readStatus(output: string): AgentLogin {
     : { state: 'logged-in', how, fix: FIX }
 }
 
-export interface CodexConfig {
+interface CodexConfig {
   model?: string
   /** A provider other than OpenAI. */
   provider?: { name: string; keyVariable?: string; needsLogin: boolean }
 }
 
 /** Reads the few settings that matter, each in a line of its own, as Codex itself writes them. */
-export function readConfig(toml: string): CodexConfig {
+function readConfig(toml: string): CodexConfig {
   const tables = toml.split(/^\s*\[/m)
   const [top = '', ...named] = tables
   const model = valueOf(top, 'model')

@@ -109,9 +109,7 @@ export class AgentCli {
     const { mtimeMs } = statSync(path)
     const known = this.#versions.get(path)
     if (known?.mtimeMs === mtimeMs) return known.text
-    const { owner } = this.dependencies
-    const environment = { ...this.#environment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
-    const text = await readVersion(path, environment, signal)
+    const text = await readVersion(path, this.#markedEnvironment(), signal)
     if (!signal.aborted) this.#versions.set(path, { mtimeMs, text })
     return text
   }
@@ -136,7 +134,7 @@ export class AgentCli {
 
   async #login(executable: string, storedVariables: readonly string[], signal: AbortSignal): Promise<LoginReading> {
     const { workingDir, model } = this.config
-    const environment = this.#environment()
+    const environment = this.#markedEnvironment()
     const isOneShot = (this.warm?.mode ?? 'oneshot') === 'oneshot'
     const place = new LoginPlace({ executable, environment, storedVariables, workingDir, isOneShot, signal })
     const reading = await this.definition.login(place)
@@ -254,6 +252,12 @@ export class AgentCli {
     // Substituted text can neither create nor remove an option, so `args` and `template` are stripped alike.
     const strip = (elements: string[]): string[] => withoutOptions(elements.slice(from), options)
     return { ...command, args: strip(args), template: strip(template) }
+  }
+
+  /** For processes that nobody follows: should the gateway be killed, its guardian ends them. */
+  #markedEnvironment(): Record<string, string> {
+    const { owner } = this.dependencies
+    return { ...this.#environment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
   }
 
   #environment(): Record<string, string> {

@@ -27,8 +27,14 @@ async function loginOf(place: LoginPlace, directory: string, settings: JsonObjec
       return { state: 'logged-in', how: 'the credentials of this machine in Google Cloud', fix: FIX }
     case 'gateway':
       return { state: 'unknown', why: NEEDS_CHOICE, fix: FIX }
-    default:
+    case undefined:
       return place.byVariable('GEMINI_API_KEY') ?? (await byFile(place, directory)) ?? loggedOut()
+    default:
+      return {
+        state: 'unknown',
+        why: `Its settings choose a way to log in that is not known here: ${chosen}.`,
+        fix: FIX,
+      }
   }
 }
 

@@ -23,7 +23,7 @@ async function loginOf(place: LoginPlace, directory: string): Promise<AgentLogin
 }
 
 /** It lists the models of the providers that it has a key of, also in its settings. */
-export function readModels(output: string): AgentLogin {
+function readModels(output: string): AgentLogin {
   if (/^no models available/im.test(output)) return { state: 'logged-out', fix: FIX }
   const [, ...rows] = output.slice(Math.max(0, output.search(/^provider\s+model\b/m))).split('\n')
   const providers = new Set(rows.flatMap((row) => /^([\w.-]+)\s{2,}\S/.exec(row)?.[1] ?? []))

@@ -48,8 +48,7 @@ function updates({ install }: AgentProbe): string[] {
   return install === undefined ? [] : [run(install)]
 }
 
-/** A few words; empty if nothing is known. */
-export function describeLogin(login: AgentProbe['login']): string {
+function describeLogin(login: AgentProbe['login']): string {
   switch (login?.state) {
     case 'logged-in':
       return `logged in by ${login.how}`

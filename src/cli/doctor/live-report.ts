@@ -93,7 +93,7 @@ function explain(failure: AgentFailure, { name, model, login, now }: Context): O
     }
     case 'model_unknown': {
       const which = model === undefined ? 'its model' : `the model ${model}`
-      const advice = `Set another in ${model === undefined ? 'its own settings' : 'BACKEND_MODEL'}, or log in to an account that has it.`
+      const advice = 'Set another, by BACKEND_MODEL or in its own settings, or log in to an account that has it.'
       return { text: `${name}: ${which} is unknown, or not for this login`, details: [words, advice] }
     }
     case 'timeout':

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import type { AgentBackend } from '../../../src/backends/types.js'
 import { until } from '../../waiting.js'
 import { commandIn, journal, openStage, steps } from './stage.js'
 
@@ -28,6 +29,40 @@ it('tells of each agent whether its process stays, and why not', async () => {
     { provider: 'codex', mode: 'oneshot', why_not_live: expect.stringContaining('0.142.5 is older than') },
     { provider: 'gemini', mode: null, why_not_live: null },
   ])
+})
+
+it('tells of each agent how it is logged in, or how it is installed', async () => {
+  const { ask } = await openStage()
+  const agents = async () =>
+    (await ask('GET', '/agents')).body.agents.map(({ login, install }) => [
+      login?.state,
+      login?.how,
+      login?.fix,
+      install,
+    ])
+  const before = await agents()
+  await ask('PUT', '/credentials/ANTHROPIC_API_KEY', { value: 'sk-0123456789' })
+  const after = await agents()
+  expect([before.slice(0, 3), after[0]]).toEqual([
+    [
+      ['unknown', null, 'claude auth login', null],
+      ['unknown', null, 'codex login', 'npm install -g @openai/codex'],
+      [undefined, undefined, undefined, 'npm install -g @google/gemini-cli'],
+    ],
+    ['logged-in', 'the stored credential ANTHROPIC_API_KEY', 'aetheel credentials set ANTHROPIC_API_KEY', null],
+  ])
+})
+
+it('says why an agent is not available, whatever the reason', async () => {
+  const { ask, gateway } = await openStage()
+  const claude = gateway.agents.get('claude')
+  if (!claude) throw new Error('There is no claude.')
+  gateway.agents.register(Object.assign(Object.create(claude) as AgentBackend, { validate: async () => false }))
+  const { body } = await ask('GET', '/agents')
+  expect(body.agents[0]).toMatchObject({
+    status: 'unavailable',
+    problems: ['It is installed, and did not answer in time just now. Look again in a moment.'],
+  })
 })
 
 it('refuses an unknown default agent', async () => {

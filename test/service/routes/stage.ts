@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inject, onTestFinished } from 'vitest'
+import type { Agent } from '../../../src/client/aetheel-client.js'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { databaseFile, type Gateway, makeHome, startGateway } from '../../../src/gateway.js'
 import { createApp } from '../../../src/service/app.js'
@@ -34,7 +35,7 @@ export interface AnswerBody extends Command {
   commands: Command[]
   projects: Array<{ id: string }>
   templates: Array<{ name: string }>
-  agents: Array<{ provider: string; status: string; version: string; is_default: boolean }>
+  agents: Agent[]
   entries: Array<{ actor: string; action: string; subject: string; detail: string | null }>
   open: object[]
 }
