@@ -57,11 +57,19 @@ it('says why an agent is not available, whatever the reason', async () => {
   const { ask, gateway } = await openStage()
   const claude = gateway.agents.get('claude')
   if (!claude) throw new Error('There is no claude.')
-  gateway.agents.register(Object.assign(Object.create(claude) as AgentBackend, { validate: async () => false }))
+  const busy: AgentBackend = {
+    name: () => claude.name(),
+    capabilities: () => claude.capabilities(),
+    probe: (options) => claude.probe(options),
+    run: (request, signal) => claude.run(request, signal),
+    execute: (...turn) => claude.execute(...turn),
+    validate: async () => false,
+  }
+  gateway.agents.register(busy)
   const { body } = await ask('GET', '/agents')
   expect(body.agents[0]).toMatchObject({
     status: 'unavailable',
-    problems: ['It is installed, and did not answer in time just now. Look again in a moment.'],
+    problems: expect.arrayContaining(['It is installed, and did not answer in time just now. Look again in a moment.']),
   })
 })
 
