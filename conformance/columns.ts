@@ -5,6 +5,7 @@ import type { Case } from './case.js'
 import { type Expectation, expectations, liveExpectations, opencodeServerExpectation } from './expectations.js'
 import { liveCases } from './live/live-cases.js'
 import { openLive } from './live/live-place.js'
+import { loginCases } from './login-cases.js'
 import { type OpenPlace, openOneshot } from './place.js'
 import { podCases } from './pod-cases.js'
 import { openPod } from './pod-place.js'
@@ -37,7 +38,7 @@ const oneshot = agents.map((agent): Column => ({
   manner: 'one process per turn',
   expected: expectations[agent.name],
   openPlace: openOneshot,
-  extraCases: [],
+  extraCases: loginCases,
 }))
 
 const live = (['claude', 'codex', 'gemini', 'pi'] as const).map((name): Column => ({

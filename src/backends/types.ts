@@ -70,8 +70,8 @@ export interface AgentBackend extends BackendAdapter {
 
   capabilities(): AgentCapabilities
 
-  /** Reads the installed CLI's version and its known problems; `doctor` and `start` show them. */
-  probe(): Promise<AgentProbe>
+  /** Reads the installed CLI's version, its login and its known problems. Asks no model. */
+  probe(options?: ProbeOptions): Promise<AgentProbe>
 }
 
 export interface AgentRequest {
@@ -199,6 +199,8 @@ export interface AgentResult {
  * - `exit`: the agent ended with an error not covered below, such as a crash or a failing model server
  * - `timeout`: total time or silence exceeded
  * - `auth`: not logged in, or the key was refused
+ * - `model_unknown`: the model does not exist, or this login may not use it
+ * - `prompt_too_long`: the conversation with the prompt is longer than the model can take
  * - `session_lost`: the session to continue does not exist here, or is damaged
  * - `refused`: the model, the CLI or the gateway refused
  * - `spawn`: the process could not be started
@@ -210,6 +212,8 @@ export type FailureReason =
   | 'cancelled'
   | 'auth'
   | 'rate_limit'
+  | 'model_unknown'
+  | 'prompt_too_long'
   | 'session_lost'
   | 'max_turns'
   | 'refused'
@@ -248,11 +252,38 @@ export interface AgentCapabilities {
   maxPromptLength: number
 }
 
+export interface ProbeOptions {
+  /** A name looked up in PATH, or a path; defaults to the configured one. */
+  executable?: string
+  /** Names of variables that turns get in addition to the environment, such as those of stored credentials. */
+  storedVariables?: readonly string[]
+}
+
+/**
+ * Whether an agent is logged in, as far as can be told without asking its model. Nothing here holds a secret.
+ *
+ * - `how`: by what, such as the name of a variable; follows "logged in by"
+ * - `why`: why it cannot be told, a sentence
+ * - `fix`: the command that logs it in, or in anew, for a terminal on the gateway's machine
+ */
+export type AgentLogin = { fix: string } & (
+  | { state: 'logged-in'; how: string }
+  | { state: 'logged-out' }
+  | { state: 'unknown'; why: string }
+)
+
 export interface AgentProbe {
   isFound: boolean
   /** Path of the executable if found, or the address of the server. */
   path?: string
   version?: string
+  /** The command that installs it if it was not found, or its newest version if it is too old. Absent if the configuration
+   *  names a path: that is not where it would be installed. */
+  install?: string
+  /** Absent if it was not found. */
+  login?: AgentLogin
+  /** The model of a turn that names none, if the configuration or the CLI's own settings say so. */
+  model?: string
   /** What the operator should know or do, one sentence each. */
   problems: string[]
   /** How its turns run, if it was found. */

@@ -1,6 +1,7 @@
 import { findConfigFile, type GatewayConfig, loadConfig } from '../config.js'
 import { secretsOfConfig } from '../config/secrets.js'
 import { defined } from '../core/defined.js'
+import { GLOBAL_OWNER } from '../credentials/credential-store.js'
 import { createScrubber } from '../credentials/scrubber.js'
 import { createLog, type Log, type LogLevel, secretsOf } from '../log.js'
 import { guardedOwner } from '../processes/guarded-owner.js'
@@ -78,6 +79,16 @@ export class CommandContext {
   async readStore<T>(config: GatewayConfig, read: (store: Store, log: Log) => Promise<T>): Promise<T> {
     const log = this.openLog(config)
     return closing(await openForReading(config, log), (store) => read(store, log))
+  }
+
+  /** The names of the credentials that every turn gets; none if the database cannot be read. */
+  async storedVariables(config: GatewayConfig): Promise<string[]> {
+    try {
+      const records = await this.readStore(config, ({ credentials }) => credentials.list([GLOBAL_OWNER]))
+      return records.map(({ name }) => name)
+    } catch {
+      return [] // That is reported by whoever needs the database.
+    }
   }
 
   /** Prints what a command reads from the store. */

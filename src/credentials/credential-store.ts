@@ -1,3 +1,4 @@
+import type { AgentRequest } from '../backends/types.js'
 import { canBeSetForRun } from '../core/environment.js'
 import { GatewayError } from '../errors.js'
 import type { Note } from '../store/audit.js'
@@ -104,6 +105,17 @@ export class CredentialStore {
     // The empty (global) owner comes first, and later entries replace earlier ones.
     const byName = new Map(records.map((record) => [record.name, record]))
     return [...byName.values()].map((record) => ({ name: record.name, kind: record.kind, value: this.#open(record) }))
+  }
+
+  /** As `valuesFor`, in the form that a turn takes. */
+  async secretsFor(projectId?: string): Promise<Required<Pick<AgentRequest, 'environment' | 'secretFiles'>>> {
+    const values = await this.valuesFor(projectId)
+    const variables = values.filter(({ kind }) => kind === 'variable').map(({ name, value }) => [name, value])
+    const files = values.filter(({ kind }) => kind === 'file')
+    return {
+      environment: Object.fromEntries(variables) as Record<string, string>,
+      secretFiles: files.map(({ name, value }) => ({ variable: name, content: value })),
+    }
   }
 
   /** Registers every value with the scrubber. Returns why some could not be opened; no agent gets those either. */

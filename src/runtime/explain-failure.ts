@@ -3,9 +3,9 @@ import type { PodProblem } from '../kubernetes/types.js'
 import { duration, timeOfDay } from './time-words.js'
 
 const LOG_IN: Partial<Record<string, string>> = {
-  claude: 'run "claude" there and enter /login, or set ANTHROPIC_API_KEY for the gateway',
-  codex: 'run "codex login" there, or set CODEX_API_KEY for the gateway',
-  gemini: 'run "gemini" there and choose how to log in, or set GEMINI_API_KEY for the gateway',
+  claude: 'run "claude auth login" there, or set ANTHROPIC_API_KEY for the gateway',
+  codex: 'run "codex login" there, or set CODEX_API_KEY and AGENT_MODE=oneshot for the gateway',
+  gemini: 'run "aetheel credentials set GEMINI_API_KEY" there, or set GEMINI_API_KEY for the gateway',
   opencode: 'run "opencode auth login" there, or set the key of its model provider for the gateway',
   pi: 'run "pi" there and enter /login, or set the key of its model provider for the gateway',
 }
@@ -22,6 +22,14 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
     return `${problem} Who runs the gateway can put that right: ${logIn}. Then ${TRY_AGAIN}.`
   },
   rate_limit: explainLimit,
+  model_unknown: (_, agent) => {
+    const advice = "Choose another with /model, or the agent's own with /model default."
+    return `${agent} does not know its model, or may not use it. ${advice}`
+  },
+  prompt_too_long: (_, agent) => {
+    const advice = '/new begins a fresh session, which knows nothing from before; or send less at once.'
+    return `This conversation is longer than the model of ${agent} can take. ${advice}`
+  },
   timeout: explainTimeout,
   max_turns: (_, agent) => {
     const problem = `${agent} has gone back to its model as often as one message allows, and was stopped.`

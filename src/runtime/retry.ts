@@ -16,6 +16,8 @@ const IS_TRANSIENT: Record<FailureReason, boolean> = {
   no_result: true,
   rate_limit: true,
   auth: false,
+  model_unknown: false,
+  prompt_too_long: false,
   cancelled: false,
   session_lost: false,
   max_turns: false,

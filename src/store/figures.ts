@@ -215,7 +215,9 @@ export async function addFigures(
 
 /** The failures in which no model has worked. */
 const UNUSED = sql.join(
-  (['auth', 'rate_limit', 'session_lost', 'spawn'] satisfies FailureReason[]).map((reason) => sql.lit(reason)),
+  (['auth', 'rate_limit', 'model_unknown', 'session_lost', 'spawn'] satisfies FailureReason[]).map((reason) =>
+    sql.lit(reason),
+  ),
 )
 
 const getRun = compiled((db, { runId }: { runId: string }) =>

@@ -25,7 +25,7 @@ export interface StageDependencies {
   config: Pick<GatewayConfig, 'projectRoots' | 'home'>
   ledger: Pick<Ledger, 'atWorkFor' | 'inPods' | 'remove'>
   pods: Pick<Pods, 'endRun'>
-  credentials: Pick<CredentialStore, 'valuesFor'>
+  credentials: Pick<CredentialStore, 'secretsFor'>
   approvals: Pick<ApprovalService, 'approverFor'>
   metrics: Pick<Metrics, 'measured'>
   scrubber: Scrubber
@@ -161,14 +161,8 @@ export const withApprovalsAndNotices: Stage = (run, work, plan, { approvals }) =
 /** Gives the run its credentials, and only this run. */
 export const withSecrets: Stage = (run, { project }, { takesSecrets }, { credentials }) => {
   if (!takesSecrets) return run
-  return async (request, signal, listener) => {
-    const values = await credentials.valuesFor(project?.id)
-    const variables = values.filter(({ kind }) => kind === 'variable').map(({ name, value }) => [name, value])
-    const environment = Object.fromEntries(variables) as Record<string, string>
-    const files = values.filter(({ kind }) => kind === 'file')
-    const secretFiles = files.map(({ name, value }) => ({ variable: name, content: value }))
-    return run({ ...request, environment, secretFiles }, signal, listener)
-  }
+  return async (request, signal, listener) =>
+    run({ ...request, ...(await credentials.secretsFor(project?.id)) }, signal, listener)
 }
 
 /** Contract: rejects if the turn may not begin or was stopped before it could. */

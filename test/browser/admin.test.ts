@@ -202,6 +202,21 @@ describeBrowser('running a gateway', (browser) => {
     ])
   })
 
+  it('shows how each agent is logged in, and the command that puts right what is not', async () => {
+    const { page, client, logIn, problems } = await openStage(await browser())
+    await client.credentials.set('ANTHROPIC_API_KEY', { value: 'sk-0123456789' })
+    await logIn('#/agents')
+    const card = (name: string) => page.getByRole('article', { name })
+    await card('Claude Code').getByText('by the stored credential ANTHROPIC_API_KEY').waitFor()
+    const commands = (name: string): Promise<string[]> => card(name).locator('pre').allInnerTexts()
+    const states = (name: string): Promise<string> => card(name).locator('.state').innerText()
+    expect([
+      [await states('Claude Code'), await commands('Claude Code')],
+      [await states('Gemini CLI'), await commands('Gemini CLI')],
+      problems,
+    ]).toEqual([['Available', []], ['Not installed', ['npm install -g @google/gemini-cli']], []])
+  })
+
   it('says what comes next, and checks off what is there', async () => {
     const { page, say, client, logIn, problems } = await openStage(await browser())
     await logIn('#/first-steps')

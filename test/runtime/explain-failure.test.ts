@@ -16,6 +16,8 @@ const MINUTE_MS = 60_000
 const NEXT_STEPS: Record<FailureReason, RegExp> = {
   auth: /run ".+" there.*, or set .+ for the gateway\. Then try it again\./,
   rate_limit: /Try it again later, or choose another agent with \/backend\./,
+  model_unknown: /Choose another with \/model, or the agent's own with \/model default\./,
+  prompt_too_long: /\/new begins a fresh session, .*; or send less at once\./,
   timeout: /Ask for a smaller step\./,
   max_turns: /Tell it to go on, or have BACKEND_MAX_TURNS raised\./,
   refused: /Say it in another way, or choose another model or agent/,
@@ -40,9 +42,9 @@ describe('every failure of every agent', () => {
 
 describe('a login that is missing', () => {
   it.each([
-    ['claude', 'run "claude" there and enter /login, or set ANTHROPIC_API_KEY for the gateway'],
-    ['codex', 'run "codex login" there, or set CODEX_API_KEY for the gateway'],
-    ['gemini', 'run "gemini" there and choose how to log in, or set GEMINI_API_KEY for the gateway'],
+    ['claude', 'run "claude auth login" there, or set ANTHROPIC_API_KEY for the gateway'],
+    ['codex', 'run "codex login" there, or set CODEX_API_KEY and AGENT_MODE=oneshot for the gateway'],
+    ['gemini', 'run "aetheel credentials set GEMINI_API_KEY" there, or set GEMINI_API_KEY for the gateway'],
     ['opencode', 'run "opencode auth login" there, or set the key of its model provider for the gateway'],
     ['pi', 'run "pi" there and enter /login, or set the key of its model provider for the gateway'],
     ['another', 'log in as its documentation says'],

@@ -19,6 +19,13 @@ it('come one after the other, each checked off by its evidence', () => {
   expect([NOTHING, withAgent, withProject, withAnswer, withChannel].map(nextStep)).toEqual([...STEPS, undefined])
 })
 
+it('do not count an agent that is surely not logged in', () => {
+  const agents = (['logged-out', 'unknown', 'logged-in'] as const).map(
+    (state) => ({ ...AGENT, login: { state } }) as Agent,
+  )
+  expect(agents.map((agent) => isDone('agent', { ...NOTHING, agents: [agent] }))).toEqual([false, true, true])
+})
+
 it('may be done in another order', () => {
   const state = { ...NOTHING, channels: ['whatsapp'] }
   expect([isDone('channel', state), nextStep(state)]).toEqual([true, 'agent'])

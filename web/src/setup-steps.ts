@@ -18,7 +18,7 @@ export type Step = (typeof STEPS)[number]
 const CHAT_CHANNELS = ['discord', 'whatsapp']
 
 const IS_DONE: Record<Step, (state: SetupState) => boolean> = {
-  agent: ({ agents }) => agents.some(({ status }) => status === 'available'),
+  agent: ({ agents }) => agents.some(({ status, login }) => status === 'available' && login?.state !== 'logged-out'),
   project: ({ projects }) => projects.length > 0,
   question: ({ answered }) => answered > 0,
   channel: ({ channels }) => channels.some((name) => CHAT_CHANNELS.includes(name)),

@@ -8,8 +8,10 @@ import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backe
 import { namesOption, optionArgs, valueOf, withoutOptions } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
+import { claudeLogin } from './login.js'
 import { claudeWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
+import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
@@ -102,6 +104,7 @@ export class ClaudeCodeBackend extends CliBackend {
       [/no conversation found|--resume requires a valid session/i, 'session_lost'],
       [/cannot be used with root\/sudo/i, 'refused', ROOT_ADVICE],
       [/not logged in|please run \/login/i, 'auth'],
+      [/issue with the selected model/i, 'model_unknown'],
       [/reached max(?:imum number of)? turns/i, 'max_turns'],
     ],
     supportsMaxTurns: true,
@@ -189,6 +192,10 @@ export class ClaudeCodeBackend extends CliBackend {
   /** A leading slash would run a command of the CLI instead of prompting the model; a space prevents that. */
   protected override neutralise(prompt: string): string {
     return prompt.startsWith('/') ? ` ${prompt}` : prompt
+  }
+
+  protected login(place: LoginPlace): Promise<LoginReading> {
+    return claudeLogin(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void): Translation {

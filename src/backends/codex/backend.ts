@@ -2,12 +2,14 @@
 // docs/backends/codex.md.
 
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
+import { codexLogin } from './login.js'
 import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './settings.js'
 import { namesOption, optionArgs } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { codexWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
+import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
@@ -51,6 +53,8 @@ export class CodexBackend extends CliBackend {
       // The session file is damaged.
       [/\.jsonl\S* (?:is empty|does not start with session metadata)/i, 'session_lost'],
       [/missing environment variable|codex login/i, 'auth'],
+      [/model is not supported when using Codex/i, 'model_unknown'],
+      [/ran out of room in the model's context window/i, 'prompt_too_long'],
     ],
     supportsMaxTurns: false,
     supportsToolControl: false,
@@ -104,6 +108,10 @@ export class CodexBackend extends CliBackend {
 
   protected override warmDriver(): WarmDriver {
     return codexWarmDriver(() => ({ args: ['app-server', ...COMMON_ARGS] }))
+  }
+
+  protected login(place: LoginPlace): Promise<LoginReading> {
+    return codexLogin(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

@@ -10,6 +10,7 @@ import { findExecutable } from '../../core/paths.js'
 import { OWNER_MARKER } from '../../processes/process-owner.js'
 import type { BackendDependencies, CliTraits, Invocation, WarmOptions } from './cli-backend.js'
 import { namesOption, withoutOptions } from './command-args.js'
+import { LoginPlace, type LoginReading } from './login.js'
 import { problemOfNode, problemsOfVersion, readVersion } from './version.js'
 import { localPlace, type Place, podPlace, type RunFiles } from './place.js'
 import { refusedDirectory, refusedInput, refusedPod, refusedVariable } from './refusals.js'
@@ -25,6 +26,7 @@ import type {
   AgentRequest,
   BackendAdapterConfig,
   BackendName,
+  ProbeOptions,
 } from '../types.js'
 
 /** Time to ask a CLI for its version. Generous: without the version, a turn may get the wrong arguments. */
@@ -43,6 +45,7 @@ export interface CliDefinition {
   translation(emit: (event: AgentEventBody) => void, turn: Turn): Translation
   neutralise(prompt: string, isWarm: boolean): string
   problems(): string[]
+  login(place: LoginPlace): Promise<LoginReading>
   untrustedObstacle(turn: Turn): string | undefined
   driver: WarmDriver | undefined
 }
@@ -105,25 +108,41 @@ export class AgentCli {
     const { mtimeMs } = statSync(path)
     const known = this.#versions.get(path)
     if (known?.mtimeMs === mtimeMs) return known.text
-    const { owner } = this.dependencies
-    const environment = { ...this.#environment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
-    const text = await readVersion(path, environment, signal)
+    const text = await readVersion(path, this.#markedEnvironment(), signal)
     if (!signal.aborted) this.#versions.set(path, { mtimeMs, text })
     return text
   }
 
-  async probe(command?: ExecutableChoice): Promise<AgentProbe> {
+  async probe({ storedVariables = [], ...command }: ProbeOptions = {}): Promise<AgentProbe> {
     const path = this.find(command)
-    if (path === undefined) return { isFound: false, problems: [this.#notFound(command)] }
+    if (path === undefined)
+      return { isFound: false, problems: [this.#notFound(command)], ...this.#installation(command) }
     return withDeadline(VERSION_TIMEOUT_MS, undefined, async (signal) => {
       const { label, versions } = this.#traits
+      const login = this.#login(path, storedVariables, signal)
       const version = await this.version(signal, command)
       const nodeProblem = await problemOfNode(label, path, this.#environment(), signal)
       // If it cannot run at all, a missing version is not a separate problem.
       const versionProblems = version === undefined && nodeProblem ? [] : problemsOfVersion(version, versions)
       const problems = [...(nodeProblem ? [nodeProblem] : []), ...versionProblems, ...this.definition.problems()]
-      return { isFound: true, path, ...(version && { version }), problems }
+      const isOld = version !== undefined && versionProblems.length > 0
+      const newest = isOld ? this.#installation(command) : {}
+      return { isFound: true, path, ...(version && { version }), problems, ...newest, ...(await login) }
     })
+  }
+
+  async #login(executable: string, storedVariables: readonly string[], signal: AbortSignal): Promise<LoginReading> {
+    const { workingDir, model } = this.config
+    const environment = this.#markedEnvironment()
+    const isOneShot = (this.warm?.mode ?? 'oneshot') === 'oneshot'
+    const place = new LoginPlace({ executable, environment, storedVariables, workingDir, isOneShot, signal })
+    const reading = await this.definition.login(place)
+    return model === undefined ? reading : { ...reading, model }
+  }
+
+  /** None for a configured path: installing the package would not put anything there. */
+  #installation({ executable = this.config.cliPath }: ExecutableChoice): Pick<AgentProbe, 'install'> {
+    return executable === this.definition.name ? { install: `npm install -g ${this.#traits.packageName}` } : {}
   }
 
   /** `isWarm` means that a warm process takes the turn. Contract: throws `request_invalid`. */
@@ -232,6 +251,12 @@ export class AgentCli {
     // Substituted text can neither create nor remove an option, so `args` and `template` are stripped alike.
     const strip = (elements: string[]): string[] => withoutOptions(elements.slice(from), options)
     return { ...command, args: strip(args), template: strip(template) }
+  }
+
+  /** For processes that nobody follows: should the gateway be killed, its guardian ends them. */
+  #markedEnvironment(): Record<string, string> {
+    const { owner } = this.dependencies
+    return { ...this.#environment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
   }
 
   #environment(): Record<string, string> {

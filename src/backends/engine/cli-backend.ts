@@ -11,6 +11,7 @@ import { AgentCli, type ExecutableChoice } from './agent-cli.js'
 import type { CliOption } from './command-args.js'
 import { executeTurn } from './execute-turn.js'
 import type { FailureSign } from './failures.js'
+import type { LoginPlace, LoginReading } from './login.js'
 import { modeInUse } from './mode.js'
 import { OneShot } from './one-shot.js'
 import type { Place } from './place.js'
@@ -35,6 +36,7 @@ import type {
   BackendAdapterConfig,
   BackendEventResult,
   BackendName,
+  ProbeOptions,
 } from '../types.js'
 
 export interface BackendDependencies {
@@ -151,6 +153,9 @@ export abstract class CliBackend implements AgentBackend {
     return []
   }
 
+  /** How the CLI is logged in, and with which model it works. Contract: never rejects. */
+  protected abstract login(place: LoginPlace): Promise<LoginReading>
+
   /** What in an untrusted directory this CLI would obey regardless of its options: a sentence with advice. */
   protected untrustedObstacle(_turn: Turn): string | undefined {
     return undefined
@@ -206,10 +211,10 @@ export abstract class CliBackend implements AgentBackend {
     return this.cli.find(command) !== undefined
   }
 
-  async probe(command?: ExecutableChoice): Promise<AgentProbe> {
-    const probe = await this.cli.probe(command)
+  async probe(options: ProbeOptions = {}): Promise<AgentProbe> {
+    const probe = await this.cli.probe(options)
     const { warm } = this.cli
-    if (!probe.isFound || !warm || command) return probe
+    if (!probe.isFound || !warm || options.executable !== undefined) return probe
     const { mode, pool, driver } = warm
     const isBackingOff = pool.backoffs.remainingMs(this.cli.fingerprint()) > 0
     const use = modeInUse({ mode, oldestKnown: driver.oldestKnown, isBackingOff }, probe.version)
@@ -245,6 +250,7 @@ export abstract class CliBackend implements AgentBackend {
         translation: (emit, turn) => this.translation(emit, turn),
         neutralise: (prompt, isWarm) => this.neutralise(prompt, isWarm),
         problems: () => this.problems(),
+        login: (place) => this.login(place),
         untrustedObstacle: (turn) => this.untrustedObstacle(turn),
         driver: this.warmDriver(),
       },

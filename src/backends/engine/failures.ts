@@ -186,6 +186,12 @@ export type FailureSign = readonly [sign: RegExp, reason: FailureReason, advice?
 
 /** Common to all CLIs and model servers. A backend's own signs take precedence. */
 const COMMON_SIGNS: readonly FailureSign[] = [
+  // As Anthropic, OpenAI and Google say it. First: some of these texts also speak of access.
+  [
+    /\bmodel\b[^\n]{0,100}\bdoes not exist\b|\bmodels\/\S+ is not found\b|\bnot_found_error\b.{0,40}\bmodel:/i,
+    'model_unknown',
+  ],
+  [/\bprompt is too long\b|\bmaximum context length\b|\bexceeds the maximum number of tokens\b/i, 'prompt_too_long'],
   [/\b429\b|rate.?limit|too many requests|\bquota\b|usage limit|hit your limit|resource.?exhausted/i, 'rate_limit'],
   [/\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|not logged in|authenticat|please (?:log|sign) ?in/i, 'auth'],
 ]

@@ -5,7 +5,7 @@ import { open, readFile, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isAtLeast, parseVersion } from '../../core/versions.js'
 import { findExecutable } from '../../core/paths.js'
-import { startProcess } from '../../processes/local-process.js'
+import { askCli } from './ask-cli.js'
 
 export interface VersionKnowledge {
   /** The oldest version that has passed the conformance suite. */
@@ -20,26 +20,7 @@ export async function readVersion(
   environment: Record<string, string>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  let output = ''
-  const collect = (chunk: Buffer) => {
-    output = (output + chunk.toString('utf8')).slice(0, 10_000)
-  }
-  const child = startProcess({
-    executable,
-    args: ['--version'],
-    cwd: '/',
-    environment,
-    stdin: '',
-    runId: `version-${process.pid}-${process.hrtime.bigint()}`,
-    stopSignal: 'SIGTERM',
-    onStdout: collect,
-    onStderr: collect,
-  })
-  if (signal.aborted) child.stop()
-  signal.addEventListener('abort', child.stop)
-  await child.ended
-  signal.removeEventListener('abort', child.stop)
-  return parseVersion(output)
+  return parseVersion(await askCli(executable, ['--version'], environment, signal))
 }
 
 export function problemsOfVersion(version: string | undefined, knowledge: VersionKnowledge): string[] {

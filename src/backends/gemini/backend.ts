@@ -5,10 +5,12 @@ import { parseTool } from '../engine/allowed-tool.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { namesOption, optionArgs } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
+import { geminiLogin } from './login.js'
 import { createGeminiHome, unsupportedHooks } from './home.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { geminiWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
+import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place, RunFiles } from '../engine/place.js'
 import { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
@@ -129,6 +131,10 @@ export class GeminiBackend extends CliBackend {
     if (isWarm) return prompt.replace(/^(?=\s*[/$])/, '\\')
     const escaped = prompt.replaceAll(/(?<!\\)@/g, '\\@')
     return escaped.startsWith('/') ? ` ${escaped}` : escaped
+  }
+
+  protected login(place: LoginPlace): Promise<LoginReading> {
+    return geminiLogin(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

@@ -18,7 +18,9 @@ import {
   type StepFinish,
   type ToolPart,
 } from './format.js'
+import { opencodeLogin } from './login.js'
 import type { ServerNeeds } from './server/servers.js'
+import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place } from '../engine/place.js'
 import { PROVIDER_VARIABLES } from '../engine/provider-variables.js'
 import { mergeSettings, parseSettings } from '../engine/settings.js'
@@ -125,6 +127,10 @@ export class OpenCodeBackend extends CliBackend {
     const found = paths.find((path) => lstatSync(path, { throwIfNoEntry: false }))
     if (found === undefined) return undefined
     return `The project is untrusted and OpenCode would follow ${found}. Remove it, trust the project or choose another agent.`
+  }
+
+  protected login(place: LoginPlace): Promise<LoginReading> {
+    return opencodeLogin(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

@@ -16,6 +16,7 @@ export const OPENCODE: InputRules & { failureSigns: readonly FailureSign[]; vers
   sessionId: /^ses_[\w-]+$/,
   failureSigns: [
     [/session not found/i, 'session_lost'],
+    [/model not found/i, 'model_unknown'],
     // The session has a damaged message.
     [/failed query: .*\bJSON parse error/i, 'session_lost'],
     [/database disk image is malformed|file is not a database/i, 'exit', DATABASE_ADVICE],
@@ -105,7 +106,8 @@ export abstract class OpenCodeTranslation extends Translation {
   protected error({ name, data }: OpenCodeError): void {
     const waitSeconds = Number(data?.responseHeaders?.['retry-after'])
     const retryAfterMs = waitSeconds > 0 ? waitSeconds * 1000 : undefined
-    this.failed(data?.message ?? name, reasonOfStatus(data?.statusCode), retryAfterMs)
+    const reason = name === 'ContextOverflowError' ? 'prompt_too_long' : reasonOfStatus(data?.statusCode)
+    this.failed(data?.message ?? name, reason, retryAfterMs)
   }
 }
 

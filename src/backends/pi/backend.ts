@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { optionArgs, withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'
+import { piLogin } from './login.js'
 import { piWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
+import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place } from '../engine/place.js'
 import { PROVIDER_VARIABLES } from '../engine/provider-variables.js'
 import { Translation } from '../engine/translation.js'
@@ -66,6 +68,7 @@ export class PiBackend extends CliBackend {
       // It crashes on records that it does not understand.
       [/^at (?:\w+ )?_?SessionManager\.build/, 'session_lost'],
       [/no api key found/i, 'auth'],
+      [/unknown provider "/i, 'model_unknown'],
     ],
     supportsMaxTurns: true,
     supportsToolControl: true,
@@ -135,6 +138,10 @@ export class PiBackend extends CliBackend {
    */
   protected override neutralise(prompt: string): string {
     return prompt.trimStart().startsWith('/') ? `\u200B${prompt}` : prompt
+  }
+
+  protected login(place: LoginPlace): Promise<LoginReading> {
+    return piLogin(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

@@ -6,12 +6,16 @@ import { table } from '../table.js'
 export function registerAgents(program: Command, context: CommandContext): void {
   program
     .command('agents')
-    .description('List the agents: which are installed, and what they can do.')
+    .description('List the agents: which are installed and logged in, and what they can do.')
     .action(async () => {
       const config = context.readConfig()
-      console.log(agentsTable(await context.withAgents(config, (agents) => probeAll(agents.all()))))
+      const storedVariables = await context.storedVariables(config)
+      const probed = await context.withAgents(config, (agents) => probeAll(agents.all(), { storedVariables }))
+      console.log(agentsTable(probed))
     })
 }
+
+const LOGINS = { 'logged-in': 'yes', 'logged-out': 'no', unknown: '?', none: '-' }
 
 function agentsTable(agents: ProbedAgent[]): string {
   const rows = agents.map(({ backend, probe }) => {
@@ -20,6 +24,7 @@ function agentsTable(agents: ProbedAgent[]): string {
       backend.name(),
       probe.isFound ? 'yes' : 'no',
       probe.version ?? '-',
+      LOGINS[probe.login?.state ?? 'none'],
       probe.mode ?? '-',
       supportsStreaming ? 'text as written' : 'whole texts',
       supportsToolControl ? 'yes' : 'no',
@@ -27,5 +32,8 @@ function agentsTable(agents: ProbedAgent[]): string {
       probe.problems.length === 0 ? '-' : `${probe.problems.length}, see "aetheel doctor"`,
     ]
   })
-  return table([['AGENT', 'FOUND', 'VERSION', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'], ...rows])
+  return table([
+    ['AGENT', 'FOUND', 'VERSION', 'LOGIN', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'],
+    ...rows,
+  ])
 }

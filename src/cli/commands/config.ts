@@ -11,8 +11,9 @@ import { VARIABLES } from '../../config/variables.js'
 import { masked } from '../../config/secrets.js'
 import { parseMasterKey } from '../../credentials/key-ring.js'
 import { GatewayError } from '../../errors.js'
-import { findExecutable, isDirectory } from '../../core/paths.js'
+import { findExecutable } from '../../core/paths.js'
 import type { CommandContext, ConfigLocation } from '../command-context.js'
+import { missingDirectories } from '../missing-directories.js'
 import { table } from '../table.js'
 
 interface Report {
@@ -117,12 +118,9 @@ function warningLines({ warnings }: GatewayConfig): string[] {
 }
 
 /** Missing files are only warnings: they may exist by the time the gateway starts. */
-function missingLines(
-  { workingDir, inbound, heartbeat, projects, kubectlPath }: GatewayConfig,
-  environment: NodeJS.ProcessEnv,
-): string[] {
-  const { cwd, command, transcribeAudio } = inbound?.reply ?? {}
-  const directories = { workingDir, 'inbound.reply.cwd': cwd }
+function missingLines(config: GatewayConfig, environment: NodeJS.ProcessEnv): string[] {
+  const { inbound, heartbeat, projects, kubectlPath } = config
+  const { command, transcribeAudio } = inbound?.reply ?? {}
   const commands: Record<string, string[] | undefined> = {
     'inbound.reply.command': command,
     'inbound.reply.transcribeAudio.command': transcribeAudio?.command,
@@ -130,8 +128,8 @@ function missingLines(
     kubectlPath: projects.some(({ pod }) => pod) ? [kubectlPath] : undefined,
   }
   return [
-    ...Object.entries(directories).flatMap(([name, path]) =>
-      path === undefined || isDirectory(path) ? [] : [`Warning: ${name}: the directory ${path} does not exist.`],
+    ...missingDirectories(config, projects).map(
+      ({ setting, problem, fix }) => `Warning: ${setting}: ${problem}. ${fix}`,
     ),
     ...Object.entries(commands).flatMap(([name, argv]) => {
       const isThere = !argv || findExecutable(argv[0] ?? '', environment['PATH'] ?? '') !== undefined

@@ -1,13 +1,18 @@
 import type { Command } from 'commander'
+import { BACKEND_NAMES } from '../../backends/types.js'
+import { backendArgument } from '../arguments.js'
 import type { CommandContext } from '../command-context.js'
+import type { DoctorFlags } from '../doctor/doctor.js'
 
 export function registerDoctor(program: Command, context: CommandContext): void {
   program
     .command('doctor')
     .description('Check every agent, the database, pods, Discord and WhatsApp, and say what to fix and how.')
-    .action(async () => {
+    .option('--live', 'let each installed agent answer once, which costs a few tokens')
+    .option('--agent <name>', `look at this agent alone: ${BACKEND_NAMES.join(', ')}`, backendArgument)
+    .action(async (flags: DoctorFlags) => {
       // Loaded lazily: no other command needs its many parts.
       const { doctor } = await import('../doctor/doctor.js')
-      context.endWith((await doctor(context)) ? 0 : 1)
+      context.endWith((await doctor(context, flags)) ? 0 : 1)
     })
 }

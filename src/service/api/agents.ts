@@ -12,14 +12,34 @@ export const capabilitiesSchema = z.object({
   max_prompt_length: z.number().describe('0 is unlimited.'),
 })
 
+export const agentLoginSchema = z.object({
+  state: z.enum(['logged-in', 'logged-out', 'unknown']),
+  how: z.string().nullable().describe('By what it is logged in, such as the name of a variable.'),
+  why: z.string().nullable().describe('Why it cannot be told whether it is logged in.'),
+  fix: z.string().describe('The command that logs it in, or in anew, on the machine of the gateway.'),
+})
+
 export const agentSchema = z.object({
   provider: providerSchema,
-  status: z.enum(['available', 'unavailable']),
+  status: z
+    .enum(['available', 'unavailable'])
+    .describe('Whether it is there. An unavailable one has a problem that says why.'),
   path: z
     .string()
     .nullable()
     .describe('Where its command line is, or its server is looked for; null when it is not installed.'),
   version: z.string().nullable().describe('As its command line tells; null when it told none in time.'),
+  install: z
+    .string()
+    .nullable()
+    .describe('The command that installs it where it is missing, or its newest version where it is too old.'),
+  login: agentLoginSchema
+    .nullable()
+    .describe('Whether it is logged in, as far as can be told without its model; null when it is not there.'),
+  model: z
+    .string()
+    .nullable()
+    .describe('The model of a turn that names none, where the configuration or its own settings tell it.'),
   problems: z.array(z.string()).describe('What an operator should know or do.'),
   mode: z
     .enum(['live', 'oneshot'])

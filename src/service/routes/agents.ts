@@ -1,5 +1,6 @@
 import { within } from '../../core/async.js'
 import type { AgentBackend, AgentProbe } from '../../backends/types.js'
+import { GLOBAL_OWNER } from '../../credentials/credential-store.js'
 import { GatewayError } from '../../errors.js'
 import * as api from '../api/agents.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
@@ -10,32 +11,36 @@ import { auditFor } from './changes.js'
 
 const PROBE_TIMEOUT_MS = 5_000
 const PROBE_CACHE_MS = 60_000
-const SILENT = 'Its command line did not tell its version in time.'
+const SILENT = 'Its command line has not told its version yet. Look again in a moment.'
+const BUSY = 'It is installed, and did not answer in time just now. Look again in a moment.'
 
-type Probe = Omit<AgentProbe, 'isFound'>
+/** Without `isFound`, it has not answered yet. */
+type Probe = Omit<AgentProbe, 'isFound'> & Partial<Pick<AgentProbe, 'isFound'>>
 
 /** What command lines report about themselves. Asking starts a process, so answers are cached. */
 class AgentProbes {
-  readonly #probes = new WeakMap<AgentBackend, { until: number; probe: Promise<Probe> }>()
+  readonly #probes = new WeakMap<AgentBackend, { until: number; stored: string; probe: Promise<AgentProbe> }>()
 
   constructor(private readonly now: () => number) {}
 
-  of(backend: AgentBackend): Promise<Probe> {
+  /** A late answer is there for the next caller. */
+  async of(backend: AgentBackend, storedVariables: string[]): Promise<Probe> {
+    return (await within(PROBE_TIMEOUT_MS, this.#ask(backend, storedVariables))) ?? { problems: [SILENT] }
+  }
+
+  #ask(backend: AgentBackend, storedVariables: string[]): Promise<AgentProbe> {
+    const stored = storedVariables.join()
     const cached = this.#probes.get(backend)
-    if (cached && cached.until > this.now()) return cached.probe
-    const probe = probeInTime(backend)
-    this.#probes.set(backend, { until: this.now() + PROBE_CACHE_MS, probe })
+    if (cached && cached.until > this.now() && cached.stored === stored) return cached.probe
+    const probe = backend.probe({ storedVariables })
+    this.#probes.set(backend, { until: this.now() + PROBE_CACHE_MS, stored, probe })
     return probe
   }
 }
 
-async function probeInTime(backend: AgentBackend): Promise<Probe> {
-  return (await within(PROBE_TIMEOUT_MS, backend.probe())) ?? { problems: [SILENT] }
-}
-
 export function registerAgentRoutes(app: App, dependencies: ServiceDependencies): void {
   const route = routesOf(app, 'agents')
-  const { gateway, projects, now } = dependencies
+  const { gateway, projects, credentials, now } = dependencies
   const { agents } = gateway
   const probes = new AgentProbes(now)
 
@@ -46,13 +51,18 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
     { response: { 200: api.agentListSchema } },
     async () => {
       const available = await agents.availableAgents()
+      const storedVariables = (await credentials.list(GLOBAL_OWNER)).map(({ name }) => name)
       const registered = agents.available().flatMap((name) => agents.get(name) ?? [])
       const described = registered.map(async (backend) => {
         const name = backend.name()
+        const isAvailable = available.includes(backend)
+        const { isFound, login, problems, ...probe } = await probes.of(backend, storedVariables)
         return toWire(api.agentSchema, {
           provider: providerOf(name),
-          status: available.includes(backend) ? 'available' : 'unavailable',
-          ...(await probes.of(backend)),
+          status: isAvailable ? 'available' : 'unavailable',
+          ...probe,
+          ...(login && { login: toWire(api.agentLoginSchema, login) }),
+          problems: isFound && !isAvailable ? [BUSY, ...problems] : problems,
           isDefault: agents.defaultProvider() === name,
           capabilities: toWire(api.capabilitiesSchema, backend.capabilities()),
         })

@@ -68,6 +68,7 @@ it('a probe says where the executable is, its version and what to do about it', 
   expect(await createFakeBackend('codex', cliPath, stage).probe()).toEqual({
     isFound: true,
     path: cliPath,
+    login: { state: 'unknown', why: 'Its `codex login status` does not say.', fix: 'codex login' },
     version: '0.22.0',
     problems: [
       'Version 0.22.0 has a known security hole (CVE-2025-61260, a repository can run commands when Codex starts in it): update to 0.23.0 or newer.',

@@ -116,10 +116,10 @@ export const claudeCaptures: ExpectedCaptures = {
     costUsd: 0,
   },
   'error-prompt-too-long.json': {
-    events: ['error exit'],
+    events: ['error prompt_too_long'],
     session: '1976c628-06cc-48b5-b405-0dec78ffa408',
     failure: {
-      reason: 'exit',
+      reason: 'prompt_too_long',
       message:
         'Prompt is too long · the request is ~250000 tokens (limit 200000) but this conversation is only ~1536 tokens — the rest is system prompt, tool definitions, and attachment content. A single-exchange conversation cannot be compacted; reduce attached files/tools or start with less context.',
       report: 'message',
@@ -142,10 +142,10 @@ export const claudeCaptures: ExpectedCaptures = {
     costUsd: 0,
   },
   'error-unknown-model.json': {
-    events: ['error exit'],
+    events: ['error model_unknown'],
     session: 'a148b40a-a49d-43f6-b43f-dea360dc7835',
     failure: {
-      reason: 'exit',
+      reason: 'model_unknown',
       message:
         "There's an issue with the selected model (nope-model). It may not exist or you may not have access to it. Run --model to pick a different model.",
       report: 'message',

@@ -154,11 +154,11 @@ export const codexCaptures: ExpectedCaptures = {
       'started <session>',
       'notice Model metadata for `unknown-model` not found. Defaulting to fallback metadata; this can degrade performance and cause issues.',
       "notice The model 'unknown-model' does not exist or you do not have access to it.",
-      'error exit',
+      'error model_unknown',
     ],
     session: '01a1e0fc-8078-75e2-b6a7-042bbcf6c252',
     failure: {
-      reason: 'exit',
+      reason: 'model_unknown',
       message: "The model 'unknown-model' does not exist or you do not have access to it.",
       report: 'stderr',
     },

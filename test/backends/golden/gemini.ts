@@ -157,10 +157,10 @@ export const geminiCaptures: ExpectedCaptures = {
     parsed: 'Failed to parse CLI output',
   },
   'error-unknown-model.stream-json.jsonl': {
-    events: ['started <session> unknown-model', 'error exit'],
+    events: ['started <session> unknown-model', 'error model_unknown'],
     session: '79cada95-a42e-4e54-8062-d21dad322eae',
     failure: {
-      reason: 'exit',
+      reason: 'model_unknown',
       message:
         '[API Error: models/unknown-model is not found for API version v1beta, or is not supported for generateContent.]',
       report: 'stderr',

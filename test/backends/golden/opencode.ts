@@ -6,9 +6,9 @@ import type { ExpectedCaptures } from './captures.js'
 export const openCodeCaptures: ExpectedCaptures = {
   // The same error is reported twice.
   'run-error-400.stdout.jsonl': {
-    events: ['started <session>', 'error exit'],
+    events: ['started <session>', 'error prompt_too_long'],
     session: 'ses_e1f19cab2ffe0enWyATbMlHU7Z',
-    failure: { reason: 'exit', message: 'maximum context length exceeded mock', report: 'message' },
+    failure: { reason: 'prompt_too_long', message: 'maximum context length exceeded mock', report: 'message' },
   },
   'run-error-401.stdout.jsonl': {
     events: ['started <session>', 'error auth'],

@@ -123,10 +123,14 @@ export const piCaptures: ExpectedCaptures = {
     parsed: 'Failed to parse CLI output',
   },
   'error-prompt-too-long.ndjson': {
-    events: ['started <session>', 'notice The agent summarises the conversation so far (overflow).', 'error exit'],
+    events: [
+      'started <session>',
+      'notice The agent summarises the conversation so far (overflow).',
+      'error prompt_too_long',
+    ],
     session: '01a1e0f1-1d0c-75a9-a265-17b7157e09b0',
     failure: {
-      reason: 'exit',
+      reason: 'prompt_too_long',
       message: '400 prompt is too long: 250000 tokens > 200000 maximum',
       report: {
         whole:
@@ -153,10 +157,10 @@ export const piCaptures: ExpectedCaptures = {
     costUsd: 0,
   },
   'error-unknown-model.ndjson': {
-    events: ['started <session>', 'error exit'],
+    events: ['started <session>', 'error model_unknown'],
     session: '01a1e0f2-1899-73a0-b7df-2b7e6b744449',
     failure: {
-      reason: 'exit',
+      reason: 'model_unknown',
       message: '404 model: nope-model',
       report: {
         whole:
@@ -253,9 +257,9 @@ export const piCaptures: ExpectedCaptures = {
     parsed: 'Failed to parse CLI output',
   },
   'stderr-unknown-provider.txt': {
-    events: ['error exit'],
+    events: ['error model_unknown'],
     failure: {
-      reason: 'exit',
+      reason: 'model_unknown',
       message: 'Error: Unknown provider "nosuch". Use --list-models to see available providers/models.',
       report: 'stderr',
     },

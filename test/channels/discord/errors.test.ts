@@ -45,7 +45,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     expect([await answered(scene.discord, id), hasRetryButton(scene, id)]).toEqual([
       [
         '⚠️ claude is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ' +
-          'right: run "claude" there and enter /login, or set ANTHROPIC_API_KEY for the gateway. ' +
+          'right: run "claude auth login" there, or set ANTHROPIC_API_KEY for the gateway. ' +
           'Then try it again.\n\nIt said: Not logged in · Please run /login',
       ],
       [true],

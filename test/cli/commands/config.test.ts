@@ -57,13 +57,14 @@ describe('configCheck', () => {
       } },
       heartbeat: { everyMinutes: 30, to: 'terminal:ops', probe: ['./no-such-check'] },
       kubectlPath: 'no-such-kubectl',
-      projects: { web: { pod: { name: 'web-0' } } },
+      projects: { web: { pod: { name: 'web-0' } }, shop: { directory: 'no-shop' } },
     }`)
     expect(configCheck({ cwd, environment }).text).toBe(
       [
         `${file}: no problems`,
-        `Warning: workingDir: the directory ${cwd}/nowhere does not exist.`,
-        `Warning: inbound.reply.cwd: the directory ${cwd}/nowhere-else does not exist.`,
+        `Warning: workingDir: the directory ${cwd}/nowhere does not exist. Run: mkdir -p ${cwd}/nowhere`,
+        `Warning: inbound.reply.cwd: the directory ${cwd}/nowhere-else does not exist. Run: mkdir -p ${cwd}/nowhere-else`,
+        `Warning: project shop: the directory ${cwd}/no-shop does not exist. Run: mkdir -p ${cwd}/no-shop`,
         'Warning: inbound.reply.command: no-such-agent was not found, or is not executable.',
         'Warning: inbound.reply.transcribeAudio.command: no-such-ear was not found, or is not executable.',
         `Warning: heartbeat.probe: ${cwd}/no-such-check was not found, or is not executable.`,

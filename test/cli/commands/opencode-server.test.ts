@@ -17,9 +17,10 @@ describe.concurrent('aetheel doctor, if the gateway starts the OpenCode server',
       .toEqual([
         0,
         [
-          `✓ opencode (chosen): 1.18.33 at ${path}, live`,
+          `✓ opencode (chosen): 1.18.33 at ${path}, live, logged in by OPENROUTER_API_KEY`,
           expect.stringMatching(/^✓ OpenCode server: it starts, and was ready at http:\/\/127\.0\.0\.1:\d+$/),
           '✓ Database: SQLite, no damage found',
+          '✓ Directories: the one to work in is there',
         ],
       ])
     expect(terminal.leftovers()).toEqual([])
@@ -35,7 +36,7 @@ describe.concurrent('aetheel doctor, if the gateway starts the OpenCode server',
 
   it('says only once that OpenCode is not installed', async (test) => {
     const { stdout } = await new Terminal(test).run(['doctor'], { env: MANAGED })
-    expect(stdout.match(/opencode.* was not found/gi)?.length).toBe(1)
+    expect(stdout.match(/opencode.* not installed/gi)?.length).toBe(1)
     expect(stdout).not.toContain('OpenCode server')
   })
 
@@ -54,5 +55,5 @@ describe.concurrent('aetheel doctor, if the gateway starts the OpenCode server',
 function setup(test: TestContext) {
   const terminal = new Terminal(test)
   const path = terminal.install('opencode', agentPath('serving-opencode.mjs'))
-  return { terminal, path, env: { ...MANAGED, OPENCODE_FAKE_DIRECTORY: terminal.project } }
+  return { terminal, path, env: { ...MANAGED, OPENROUTER_API_KEY: 'x', OPENCODE_FAKE_DIRECTORY: terminal.project } }
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import type { AgentBackend } from '../../../src/backends/types.js'
 import { until } from '../../kit/waiting.js'
 import { journalIn, steps } from '../../kit/steps-agent.js'
 import { commandIn, openStage } from './stage.js'
@@ -29,6 +30,48 @@ it('says of each agent whether it is warm, and why not', async () => {
     { provider: 'codex', mode: 'oneshot', why_not_live: expect.stringContaining('0.142.5 is older than') },
     { provider: 'gemini', mode: null, why_not_live: null },
   ])
+})
+
+it('tells of each agent how it is logged in, or how it is installed', async () => {
+  const { ask } = await openStage()
+  const agents = async () =>
+    (await ask('GET', '/agents')).body.agents.map(({ login, install }) => [
+      login?.state,
+      login?.how,
+      login?.fix,
+      install,
+    ])
+  const before = await agents()
+  await ask('PUT', '/credentials/ANTHROPIC_API_KEY', { value: 'sk-0123456789' })
+  const after = await agents()
+  expect([before.slice(0, 3), after[0]]).toEqual([
+    [
+      ['unknown', null, 'claude auth login', null],
+      ['unknown', null, 'codex login', 'npm install -g @openai/codex'],
+      [undefined, undefined, undefined, 'npm install -g @google/gemini-cli'],
+    ],
+    ['logged-in', 'the stored credential ANTHROPIC_API_KEY', 'aetheel credentials set ANTHROPIC_API_KEY', null],
+  ])
+})
+
+it('says why an agent is not available, whatever the reason', async () => {
+  const { ask, gateway } = await openStage()
+  const claude = gateway.agents.get('claude')
+  if (!claude) throw new Error('There is no claude.')
+  const busy: AgentBackend = {
+    name: () => claude.name(),
+    capabilities: () => claude.capabilities(),
+    probe: (options) => claude.probe(options),
+    run: (request, signal) => claude.run(request, signal),
+    execute: (...turn) => claude.execute(...turn),
+    validate: async () => false,
+  }
+  gateway.agents.register(busy)
+  const { body } = await ask('GET', '/agents')
+  expect(body.agents[0]).toMatchObject({
+    status: 'unavailable',
+    problems: expect.arrayContaining(['It is installed, and did not answer in time just now. Look again in a moment.']),
+  })
 })
 
 it('refuses an unknown default agent', async () => {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject, onTestFinished } from 'vitest'
+import type { Agent } from '../../../src/client/aetheel-client.js'
 import type { GatewayConfig } from '../../../src/config.js'
 import type { Gateway } from '../../../src/gateway.js'
 import { findExecutable } from '../../../src/core/paths.js'
@@ -29,7 +30,7 @@ export interface AnswerBody extends Command {
   commands: Command[]
   projects: Array<{ id: string }>
   templates: Array<{ name: string }>
-  agents: Array<{ provider: string; status: string; version: string; is_default: boolean }>
+  agents: Agent[]
   entries: Array<{ actor: string; action: string; subject: string; detail: string | null }>
   open: object[]
 }

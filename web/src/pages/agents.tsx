@@ -3,6 +3,7 @@ import { agentName } from '../agent-names.js'
 import { api } from '../api.js'
 import { useMe } from '../me.js'
 import { CapabilityList } from '../parts/capabilities.js'
+import { Commands } from '../parts/commands.js'
 import { EmptyState } from '../parts/empty-state.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { Page } from '../parts/page.js'
@@ -45,8 +46,32 @@ function rank({ status, is_default: isDefault }: Agent): number {
   return (status === 'available' ? 0 : 2) + (isDefault ? 0 : 1)
 }
 
+function AgentState({ agent: { status, install, login } }: { agent: Agent }) {
+  if (status === 'unavailable')
+    return <span class="state muted">{install === null ? 'Not available' : 'Not installed'}</span>
+  if (login?.state === 'logged-out') return <span class="state bad">Not logged in</span>
+  return <span class="state good">Available</span>
+}
+
+/** How to log in, unless it surely is. */
+function LoginNote({ login: { state, why, fix } }: { login: NonNullable<Agent['login']> }) {
+  if (state === 'logged-in') return null
+  return (
+    <>
+      <p class={`note ${state === 'logged-out' ? 'warn' : ''}`}>
+        {why ?? 'It is not logged in, and cannot answer.'} To log in, on the machine of the gateway:
+      </p>
+      <Commands>{fix}</Commands>
+    </>
+  )
+}
+
 function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }) {
-  const { provider, status, version, problems, mode, why_not_live: whyNotLive, is_default: isDefault } = agent
+  const { provider, status, version, install, login, model, problems, mode, is_default: isDefault } = agent
+  const { why_not_live: whyNotLive } = agent
+  // Where it is only to be installed, the command says it all.
+  const isMissing = status === 'unavailable' && install !== null
+  const notes = isMissing ? [] : [...problems, ...(whyNotLive === null ? [] : [whyNotLive])]
   const { run, isBusy, error } = useAction()
   const mayChange = useMe().scopes.includes('admin')
   const name = agentName(provider)
@@ -54,13 +79,23 @@ function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }
     <article class="card stack" aria-label={name}>
       <header class="row spread">
         <h2>{name}</h2>
-        <span class={`state ${status === 'available' ? 'good' : 'muted'}`}>
-          {status === 'available' ? 'Available' : 'Not available'}
-        </span>
+        <AgentState agent={agent} />
       </header>
       <dl class="facts">
         <dt>Version</dt>
         <dd>{version ?? '–'}</dd>
+        {login?.state === 'logged-in' && (
+          <>
+            <dt>Logged in</dt>
+            <dd>by {login.how}</dd>
+          </>
+        )}
+        {model !== null && (
+          <>
+            <dt>Model</dt>
+            <dd>{model}</dd>
+          </>
+        )}
         {mode !== null && (
           <>
             <dt>Process</dt>
@@ -82,7 +117,9 @@ function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }
         </dd>
       </dl>
       {error !== undefined && <ErrorNote words={error} />}
-      {[...problems, ...(whyNotLive === null ? [] : [whyNotLive])].map((words) => (
+      {login && <LoginNote login={login} />}
+      {install !== null && <Commands>{install}</Commands>}
+      {notes.map((words) => (
         <p key={words} class={`note ${status === 'available' ? '' : 'warn'}`}>
           {words}
         </p>

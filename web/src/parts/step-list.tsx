@@ -1,7 +1,8 @@
-import { type ComponentChildren, type ComponentType, Fragment } from 'preact'
+import { type ComponentType, Fragment } from 'preact'
 import { agentName } from '../agent-names.js'
 import { hrefOf } from '../router.js'
 import { isDone, nextStep, type SetupState, type Step, STEPS } from '../setup-steps.js'
+import { Commands } from './commands.js'
 
 const TITLES: Record<Step, string> = {
   agent: 'Install an agent',
@@ -97,10 +98,13 @@ function MissingAgents({ state: { agents } }: { state: SetupState }) {
         <a href={hrefOf('credentials')}>Credentials</a>. Then look again: a look is good for a minute.
       </p>
       <dl class="facts">
-        {agents.map(({ provider, problems }) => (
+        {agents.map(({ provider, install, login, problems }) => (
           <Fragment key={provider}>
             <dt>{agentName(provider)}</dt>
-            <dd>{problems.join(' ')}</dd>
+            <dd>
+              {login?.state === 'logged-out' && <Commands>{login.fix}</Commands>}
+              {install === null ? problems.join(' ') : <Commands>{install}</Commands>}
+            </dd>
           </Fragment>
         ))}
       </dl>
@@ -108,8 +112,4 @@ function MissingAgents({ state: { agents } }: { state: SetupState }) {
       <Commands>aetheel doctor</Commands>
     </>
   )
-}
-
-function Commands({ children }: { children: ComponentChildren }) {
-  return <pre class="code wrapped">{children}</pre>
 }

@@ -21,7 +21,7 @@ import { createRunDirectory, type RunDirectory } from '../../../processes/run-di
 import { runVariables } from '../../engine/agent-cli.js'
 import { stripAnsi } from '../../engine/jsonl.js'
 import { Backoffs, Pool, type PoolEntry, poolKey } from '../../engine/pool.js'
-import type { AgentProbe } from '../../types.js'
+import type { AgentProbe, ProbeOptions } from '../../types.js'
 import type { OpenCodeBackend } from '../backend.js'
 import { OpenCodeClient } from './client.js'
 import type { LeftBehind, OpenCodeEndpoint, OpenCodeServers, ServerLease, ServerNeeds } from './servers.js'
@@ -38,7 +38,7 @@ export const MANAGED_LIMITS: ManagedLimits = { startTimeoutMs: 60_000, idleMs: 6
 
 interface ManagedOptions {
   /** A function, because the operator may change the executable at any time. */
-  cli: () => Pick<OpenCodeBackend, 'serverProcess' | 'probe'>
+  cli: () => Pick<OpenCodeBackend, 'serverProcess' | 'validate' | 'probe'>
   owner?: ProcessOwner
   scrubber: Scrubber
   log: Log
@@ -105,8 +105,12 @@ export class ManagedServers implements OpenCodeServers {
     }
   }
 
-  probe(): Promise<AgentProbe> {
-    return this.options.cli().probe()
+  isFound(): Promise<boolean> {
+    return this.options.cli().validate()
+  }
+
+  probe(options?: ProbeOptions): Promise<AgentProbe> {
+    return this.options.cli().probe(options)
   }
 
   async stop(): Promise<void> {

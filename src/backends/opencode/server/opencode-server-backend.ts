@@ -17,6 +17,7 @@ import type {
   AgentRequest,
   BackendAdapterConfig,
   BackendEventResult,
+  ProbeOptions,
 } from '../../types.js'
 import { OpenCodeClient } from './client.js'
 import { EventStream } from './event-stream.js'
@@ -71,12 +72,12 @@ export class OpenCodeServerBackend implements AgentBackend {
     return takeTurn({ request, signal, config, dependencies }, lifetime)
   }
 
-  async validate(): Promise<boolean> {
-    return (await this.servers.probe()).isFound
+  validate(): Promise<boolean> {
+    return this.servers.isFound()
   }
 
-  async probe(): Promise<AgentProbe> {
-    const probe = await this.servers.probe()
+  async probe(options?: ProbeOptions): Promise<AgentProbe> {
+    const probe = await this.servers.probe(options)
     if (!probe.isFound) return probe
     return {
       ...probe,

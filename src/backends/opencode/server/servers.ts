@@ -2,8 +2,9 @@
 
 import { messageOf } from '../../../errors.js'
 import { problemsOfVersion } from '../../engine/version.js'
-import type { AgentProbe, SecretFile } from '../../types.js'
+import type { AgentLogin, AgentProbe, ProbeOptions, SecretFile } from '../../types.js'
 import { OPENCODE } from '../format.js'
+import { OPENCODE_LOGIN } from '../login.js'
 import { OpenCodeClient } from './client.js'
 
 export interface OpenCodeEndpoint {
@@ -35,8 +36,10 @@ export interface ServerLease {
 export interface OpenCodeServers {
   /** Contract: rejects with a sentence for the operator, and with `NeedsRefused` if a retry can never succeed. */
   acquire(needs: ServerNeeds, signal: AbortSignal): Promise<ServerLease>
+  /** Whether OpenCode can be used at all; asks no more than it must. Contract: never rejects. */
+  isFound(): Promise<boolean>
   /** Contract: never rejects. */
-  probe(): Promise<AgentProbe>
+  probe(options?: ProbeOptions): Promise<AgentProbe>
   /** Contract: nothing can be acquired afterwards. */
   stop(): Promise<void>
 }
@@ -64,12 +67,21 @@ export class ExternalServer implements OpenCodeServers {
     return { endpoint: this.endpoint, release: async () => {} }
   }
 
+  async isFound(): Promise<boolean> {
+    return (await this.probe()).isFound
+  }
+
   async probe(): Promise<AgentProbe> {
     const { url } = this.endpoint
+    const login: AgentLogin = {
+      state: 'unknown',
+      why: `The server at ${url} has logins of its own.`,
+      fix: OPENCODE_LOGIN,
+    }
     try {
       const { version } = await new OpenCodeClient(this.endpoint).health()
-      if (version === undefined) return { isFound: true, path: url, problems: ['It does not tell its version.'] }
-      return { isFound: true, path: url, version, problems: problemsOfVersion(version, OPENCODE.versions) }
+      if (version === undefined) return { isFound: true, path: url, problems: ['It does not tell its version.'], login }
+      return { isFound: true, path: url, version, problems: problemsOfVersion(version, OPENCODE.versions), login }
     } catch (error) {
       return { isFound: false, path: url, problems: [messageOf(error)] }
     }

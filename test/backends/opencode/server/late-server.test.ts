@@ -10,6 +10,7 @@ it('counts the wait for a server as time of the turn', async () => {
   const servers: OpenCodeServers = {
     acquire: (_needs, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('It was stopped.')))),
+    isFound: async () => true,
     probe: async () => ({ isFound: true, problems: [] }),
     stop: async () => {},
   }

@@ -17,6 +17,7 @@ it.each<[AgentCommand, string]>([
   const stage = createStage()
   const servers: OpenCodeServers = {
     acquire: () => Promise.reject(new Error('at the server')),
+    isFound: async () => true,
     probe: async () => ({ isFound: true, problems: [] }),
     stop: async () => {},
   }

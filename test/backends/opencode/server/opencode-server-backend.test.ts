@@ -433,7 +433,8 @@ describe('a failure', () => {
   it('is the first one reported, in the words of the model server', async () => {
     const trace = error('UnknownError', { message: 'ProviderModelNotFoundError: …\n  at x' })
     const { failure } = await failing(START, error('UnknownError', { message: 'Model not found: a/b.' }), trace)
-    expect(failure).toEqual({ reason: 'exit', message: 'Model not found: a/b.', report: 'Model not found: a/b.' })
+    const words = 'Model not found: a/b.'
+    expect(failure).toEqual({ reason: 'model_unknown', message: words, report: words })
   })
 
   it.each([
@@ -567,12 +568,19 @@ describe('the backend', () => {
     })
   })
 
-  it('knows the version of its server', async () => {
+  it('knows the version of its server, and not how that is logged in', async () => {
     const stage = await ServerStage.open()
     const backend = stage.backend()
     const { url } = stage.server.endpoint
     expect([await backend.probe(), await backend.validate()]).toEqual([
-      { isFound: true, path: url, version: '1.18.33', problems: [], mode: 'live' },
+      {
+        isFound: true,
+        path: url,
+        version: '1.18.33',
+        problems: [],
+        mode: 'live',
+        login: { state: 'unknown', why: `The server at ${url} has logins of its own.`, fix: 'opencode auth login' },
+      },
       true,
     ])
   })

@@ -1,0 +1,87 @@
+import { expect, it } from 'vitest'
+import type { AgentBackend, AgentProbe, BackendName } from '../../../src/backends/types.js'
+import { agentsReport } from '../../../src/cli/doctor/agents-report.js'
+
+const FOUND: AgentProbe = { isFound: true, path: '/bin/codex', version: '1.2.3', mode: 'live', problems: [] }
+const MISSING: AgentProbe = { isFound: false, problems: ['A long sentence.'], install: 'npm install -g @openai/codex' }
+
+it.each<[what: string, probe: AgentProbe, chosen: string[], other: string[]]>([
+  [
+    'logged in',
+    { ...FOUND, model: 'gpt-6', login: { state: 'logged-in', how: 'ChatGPT', fix: 'codex login' } },
+    ['✓ codex (chosen): 1.2.3 at /bin/codex, live, model gpt-6, logged in by ChatGPT'],
+    ['✓ codex: 1.2.3 at /bin/codex, live, model gpt-6, logged in by ChatGPT'],
+  ],
+  [
+    'logged out',
+    { ...FOUND, login: { state: 'logged-out', fix: 'codex login' } },
+    ['✗ codex (chosen): 1.2.3 at /bin/codex, live, not logged in', '    Run: codex login'],
+    ['! codex: 1.2.3 at /bin/codex, live, not logged in', '    Run: codex login'],
+  ],
+  [
+    'a login that cannot be told',
+    { ...FOUND, login: { state: 'unknown', why: 'It is in a keychain.', fix: 'codex login' } },
+    [
+      '! codex (chosen): 1.2.3 at /bin/codex, live, login unknown',
+      '    It is in a keychain.',
+      '    To find out: aetheel doctor --live --agent codex',
+      '    To log in: codex login',
+    ],
+    [
+      '! codex: 1.2.3 at /bin/codex, live, login unknown',
+      '    It is in a keychain.',
+      '    To find out: aetheel doctor --live --agent codex',
+      '    To log in: codex login',
+    ],
+  ],
+  [
+    'too old',
+    {
+      ...FOUND,
+      login: { state: 'logged-in', how: 'ChatGPT', fix: 'codex login' },
+      problems: ['Version 1.2.3 is old.'],
+      install: 'npm install -g @openai/codex',
+      whyNotLive: 'Each turn has a process of its own.',
+    },
+    [
+      '! codex (chosen): 1.2.3 at /bin/codex, live, logged in by ChatGPT',
+      '    Version 1.2.3 is old.',
+      '    Run: npm install -g @openai/codex',
+      '    Each turn has a process of its own.',
+    ],
+    [
+      '! codex: 1.2.3 at /bin/codex, live, logged in by ChatGPT',
+      '    Version 1.2.3 is old.',
+      '    Run: npm install -g @openai/codex',
+      '    Each turn has a process of its own.',
+    ],
+  ],
+  [
+    'not installed',
+    MISSING,
+    ['✗ codex (chosen): not installed', '    Run: npm install -g @openai/codex'],
+    ['- codex: not installed. Run: npm install -g @openai/codex'],
+  ],
+  [
+    'not at the path that is configured',
+    { isFound: false, problems: ['"/opt/codex" is not an executable file.'] },
+    ['✗ codex (chosen): not installed', '    "/opt/codex" is not an executable file.'],
+    ['! codex: not installed', '    "/opt/codex" is not an executable file.'],
+  ],
+  [
+    'a server that is not reached',
+    { isFound: false, path: 'http://127.0.0.1:4096', problems: ['Nobody listens.'] },
+    ['✗ codex (chosen): not reached at http://127.0.0.1:4096', '    Nobody listens.'],
+    ['! codex: not reached at http://127.0.0.1:4096', '    Nobody listens.'],
+  ],
+])('%s', (_what, probe, chosen, other) => {
+  const agents = [{ backend: named('codex'), probe }]
+  expect([agentsReport(agents, 'codex'), agentsReport(agents, 'claude')]).toEqual([
+    { text: chosen.join('\n'), isHealthy: !chosen[0]?.startsWith('✗') },
+    { text: other.join('\n'), isHealthy: true },
+  ])
+})
+
+function named(name: BackendName): AgentBackend {
+  return { name: () => name } as AgentBackend
+}
