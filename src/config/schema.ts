@@ -16,7 +16,7 @@ import {
   UNTRUSTED_POD,
 } from './kubernetes.js'
 import { quote } from './problems.js'
-import { backend, directories, isObject, list, phoneNumber, splitList, text, tools, whole } from './values.js'
+import { answeringBackend, backend, directories, isObject, list, phoneNumber, splitList, text, tools, whole } from './values.js'
 import { LOG_LEVELS } from '../log.js'
 
 export const DEFAULT_MAX_TURNS = 25
@@ -186,9 +186,11 @@ export const DEFAULT_OPENCODE_USERNAME = 'opencode'
 /** The configuration file. The environment has the same settings under the names in `VARIABLES`. */
 export const settingsSchema = z.strictObject({
   $schema: z.string().exactOptional().describe('Where the JSON Schema of this file is, for editors.'),
-  agentBackend: backend()
+  agentBackend: answeringBackend()
     .exactOptional()
-    .describe('The agent that answers. Left out, that of codeAgentDefault, else claude.'),
+    .describe(
+      'The agent that answers. Left out, that of codeAgentDefault, else claude. demo: the built-in demonstration agent, without a model.',
+    ),
   backendCliPath: text()
     .exactOptional()
     .describe('The executable of that agent: a name looked up in PATH, or a path. Left out, the name of the agent.'),
@@ -277,6 +279,11 @@ export const settingsSchema = z.strictObject({
     ),
   hooks: z.array(hookSchema).default([]).describe('Commands or URLs that are called when something happens.'),
   projects: projectsSchema.default({}).describe('Directories that conversations can work in, by their ids.'),
+  defaultProject: text()
+    .exactOptional()
+    .describe(
+      'The project, one of projects, of conversations in the terminal, on Discord and in the dashboard that have no other. Left out, these work in workingDir.',
+    ),
   discordBotToken: discordTokenSchema
     .exactOptional()
     .describe('The token of the Discord bot, from its page Bot in the Developer Portal. Left out, no Discord.'),

@@ -33,6 +33,7 @@ export const VARIABLES: Record<
   leaseMs: { name: 'LEASE_MS', read: asNumber },
   drainTimeoutMs: { name: 'DRAIN_TIMEOUT_MS', read: asNumber },
   promptDir: { name: 'PROMPT_DIR', read: asText },
+  defaultProject: { name: 'DEFAULT_PROJECT', read: asText },
   discordBotToken: { name: 'DISCORD_BOT_TOKEN', read: asText },
   discordOwnerId: { name: 'DISCORD_OWNER_ID', read: asText },
   discordGuilds: { name: 'DISCORD_GUILDS', read: splitList },

@@ -1,16 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import type { TerminalChannel } from '../../channels/terminal.js'
-import type { ChannelHost, OutgoingFile } from '../../channels/types.js'
+import type { ChannelHost, OutgoingFile, Place } from '../../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../../config.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Gateway } from '../../gateway.js'
 import type { Message } from '../../store/inbox.js'
 import type { Delivery } from '../../store/outbox.js'
 import { operations } from './operations.js'
-import type { Handlers, HistoryEntry, ShownFile } from './protocol.js'
+import type { Handlers, HistoryEntry, LoginLink, ShownFile } from './protocol.js'
 
 /** Messages in a history are cut to this; the author knows the rest. */
 const MESSAGE_CHARACTERS = 2_000
+
+/** The pages of a gateway. */
+export interface Dashboard {
+  url: string
+  loginLink(): LoginLink
+}
 
 type FileLocator = Pick<ChannelHost, 'locateFile'>
 
@@ -20,17 +26,35 @@ export function gatewayHandlers(
   terminal: TerminalChannel,
   config: GatewayConfig,
   now: () => number,
+  /** Absent without the HTTP API. */
+  dashboard?: Dashboard,
 ): Handlers {
   const { store, scheduler } = gateway
   const host = gateway.hostOf(terminal.name)
   const startedAt = now()
+  const placeOf = (address: string): Place => ({
+    address,
+    ...(config.defaultProject !== undefined && { projectId: config.defaultProject }),
+  })
 
   const shared = operations({ ...gateway, now })
 
   return {
     ...shared,
 
-    status: async () => ({ id: gateway.id, pid: process.pid, startedAt, backend: config.agentBackend }),
+    status: async () => ({
+      id: gateway.id,
+      pid: process.pid,
+      startedAt,
+      backend: config.agentBackend,
+      ...(dashboard && { dashboardUrl: dashboard.url }),
+    }),
+
+    'dashboard.link': async () => {
+      if (dashboard) return dashboard.loginLink()
+      const advice = 'Take out HTTP_ENABLED=false, and start the gateway again.'
+      throw new GatewayError('http_unavailable', `The gateway runs without its HTTP API and dashboard. ${advice}`)
+    },
 
     'chat.attach': async ({ address, projectId }, peer) => {
       if (projectId !== undefined) await chooseProject(gateway, terminal.name, address, projectId, now)
@@ -57,7 +81,7 @@ export function gatewayHandlers(
       return { entries: entries.slice(-limit) }
     },
 
-    'chat.send': (message) => host.onMessage(message),
+    'chat.send': (message) => host.onMessage({ ...message, ...placeOf(message.address) }),
 
     'event.send': async ({ kind, text }) => {
       const { outputChannelId: address, discordBotToken } = config
@@ -83,7 +107,9 @@ export function gatewayHandlers(
 
     send: ({ to, text }) => scheduler.say(to, text),
 
-    'chat.command': async ({ address, author, line }) => ({ answer: await host.onCommand({ address }, author, line) }),
+    'chat.command': async ({ address, author, line }) => ({
+      answer: await host.onCommand(placeOf(address), author, line),
+    }),
   }
 }
 

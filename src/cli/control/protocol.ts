@@ -23,6 +23,7 @@ const name = () =>
 /** The methods and their parameters. */
 export const PARAMETERS = {
   status: z.object({}),
+  'dashboard.link': z.object({}),
   'chat.attach': z.object({ address: name(), projectId: name().exactOptional() }),
   'chat.history': z.object({ address: name(), afterSeq: z.int().min(0), limit: z.int().min(1).max(500) }),
   'chat.send': z.object({ address: name(), platformId: name(), author: name(), text: z.string() }),
@@ -61,6 +62,7 @@ export type ResultOf<M extends MethodName> = Results[M]
 
 interface Results {
   status: GatewayStatus
+  'dashboard.link': LoginLink
   /** From now on, events and replies of this conversation are pushed. */
   'chat.attach': Record<string, never>
   /** The latest `limit` entries after `afterSeq`, oldest first. */
@@ -82,11 +84,19 @@ interface Results {
   send: { channel: string; address: string }
 }
 
+/** Opens the dashboard and logs its browser in, once. */
+export interface LoginLink {
+  url: string
+  expiresAt: number
+}
+
 export interface GatewayStatus {
   id: string
   pid: number
   startedAt: number
   backend: string
+  /** Absent without the HTTP API, and from an older gateway. */
+  dashboardUrl?: string
 }
 
 /** `seq` orders messages and replies of one conversation. */
