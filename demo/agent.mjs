@@ -62,7 +62,13 @@ async function stay() {
 
 async function turn(prompt) {
   interrupted = new AbortController()
-  print({ type: 'system', subtype: 'init', cwd: process.cwd(), model: 'demonstration', tools: ['Bash', 'Write', 'Edit'] })
+  print({
+    type: 'system',
+    subtype: 'init',
+    cwd: process.cwd(),
+    model: 'demonstration',
+    tools: ['Bash', 'Write', 'Edit'],
+  })
   try {
     const result = await answer(prompt)
     const usage = { input_tokens: prompt.length, output_tokens: result.length }
@@ -85,7 +91,9 @@ async function answer(prompt) {
     return say(await list())
   }
   if (/\bname\b/i.test(prompt)) {
-    return say(memory.name ? `Your name is ${memory.name}; you told me earlier in this session.` : 'I do not know it yet.')
+    return say(
+      memory.name ? `Your name is ${memory.name}; you told me earlier in this session.` : 'I do not know it yet.',
+    )
   }
   return say(explanation(prompt), 25)
 }

@@ -16,7 +16,18 @@ import {
   UNTRUSTED_POD,
 } from './kubernetes.js'
 import { quote } from './problems.js'
-import { answeringBackend, backend, directories, isObject, list, phoneNumber, splitList, text, tools, whole } from './values.js'
+import {
+  answeringBackend,
+  backend,
+  directories,
+  isObject,
+  list,
+  phoneNumber,
+  splitList,
+  text,
+  tools,
+  whole,
+} from './values.js'
 import { LOG_LEVELS } from '../log.js'
 
 export const DEFAULT_MAX_TURNS = 25

@@ -18,10 +18,7 @@ export const DEMO = 'demo'
 /** The agent that answers. */
 export const answeringBackend = () => z.union([backend(), z.literal(DEMO)], { error: unknownBackend })
 
-export const backend = () =>
-  z
-    .enum(ACCEPTED_NAMES, { error: unknownBackend })
-    .transform(backendOf)
+export const backend = () => z.enum(ACCEPTED_NAMES, { error: unknownBackend }).transform(backendOf)
 
 function unknownBackend({ input }: { input?: unknown }): string | undefined {
   return typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined

@@ -50,7 +50,11 @@ const PAGES: Partial<Record<string, PageEntry>> = {
   },
 }
 
-type Session = { state: 'unknown' } | { state: 'away'; note?: string } | { state: 'failed'; words: string } | { state: 'in'; me: Me }
+type Session =
+  | { state: 'unknown' }
+  | { state: 'away'; note?: string }
+  | { state: 'failed'; words: string }
+  | { state: 'in'; me: Me }
 
 export function App() {
   const [session, setSession] = useState<Session>({ state: 'unknown' })

@@ -9,6 +9,7 @@ import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
 import { ControlClient } from '../control/client.js'
 import { type Push, socketPath } from '../control/protocol.js'
 import { messageOf } from '../../errors.js'
+import { ownName } from '../own-name.js'
 import { ownCommand, startOwnProgram } from '../../processes/own-program.js'
 import { OWNER_MARKER } from '../../processes/process-owner.js'
 import { readProcessTable } from '../../processes/process-table.js'
@@ -51,7 +52,9 @@ async function demo(environment: NodeJS.ProcessEnv, stdout: Output, signal: Abor
     await answer
 
     const answered = await stage.countAnswers()
-    stage.say(`\n${answered} messages, ${answered} answers: none was lost, none was given twice.\n\nNow try it yourself: aetheel`)
+    stage.say(
+      `\n${answered} messages, ${answered} answers: none was lost, none was given twice.\n\nNow try it yourself: ${ownName({ environment })}`,
+    )
     return 0
   } catch (error) {
     if (!signal.aborted) stage.say(`\nThe demonstration failed: ${messageOf(error)}`)

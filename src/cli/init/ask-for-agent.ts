@@ -37,7 +37,7 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
   const [installed, missing] = [true, false].map((isFound) => sorted.filter(({ probe }) => probe.isFound === isFound))
   const choices: Choice<ChosenAgent>[] = [
     ...(installed ?? []).map(choiceOf),
-    { value: DEMO, label: 'demo (built in: no account, no installation)', hint: 'to look around; it is no model' },
+    { value: DEMO, label: 'demo (built in: no account, and no model)', hint: 'to look around' },
     ...(missing ?? []).map(choiceOf),
   ]
   if (installed?.length === 0) {
@@ -57,8 +57,7 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
 async function askForPermissions(prompts: Prompts, agent: ChosenAgent): Promise<Permissions | undefined> {
   const allow = {
     value: 'allow',
-    label: 'Allow everything',
-    hint: 'it changes and runs, unasked, what you may; best in a container',
+    label: 'Allow everything: it changes and runs, unasked, what you may',
   } as const
   const question = 'What may the agent do?'
   if (agent === NEVER_ASKS) {
@@ -67,18 +66,19 @@ async function askForPermissions(prompts: Prompts, agent: ChosenAgent): Promise<
     return choice === 'back' ? undefined : choice
   }
   return prompts.select<Permissions>(question, [
-    { value: 'ask', label: 'Ask before commands and edits', hint: 'you allow or refuse each where you talk to it' },
+    { value: 'ask', label: 'Ask before commands and edits: you allow or refuse each, where you talk to it' },
     allow,
   ])
 }
 
 function choiceOf({ backend, probe }: ProbedAgent): Choice<ChosenAgent> {
   const version = probe.isFound ? (probe.version ?? 'version unknown') : describeAbsence(probe)
-  return { value: backend.name(), label: `${backend.name()} (${version})` }
+  const login = readinessOf(probe) === 'found' ? ', not logged in' : ''
+  return { value: backend.name(), label: `${backend.name()} (${version}${login})` }
 }
 
 /** The one place that judges a probe. */
 function readinessOf(probe: AgentProbe & { login?: { state?: string } }): Readiness {
   if (!probe.isFound) return 'missing'
-  return probe.login?.state === undefined || probe.login.state === 'in' ? 'ready' : 'found'
+  return probe.login?.state === 'logged-out' ? 'found' : 'ready'
 }

@@ -90,7 +90,9 @@ async function askForToken(
       (await prompts.secret({
         message: 'The token of the bot. Empty: go on without Discord',
         problemOf: (value) =>
-          value === '' ? undefined : discordTokenSchema.safeParse(value, { error: sentenceOf }).error?.issues[0]?.message,
+          value === ''
+            ? undefined
+            : discordTokenSchema.safeParse(value, { error: sentenceOf }).error?.issues[0]?.message,
       }))
     if (token === '') return undefined
     const outcome = await checkToken(prompts, config, rest.setToken(token))

@@ -12,6 +12,7 @@ import type { ProbedAgent } from '../probed-agents.js'
 import { askForAgent } from './ask-for-agent.js'
 import { askForDirectory, suggestedId } from './ask-for-directory.js'
 import { askForDiscord, type DiscordAnswers } from './ask-for-discord.js'
+import { ownName } from '../own-name.js'
 import { Prompts } from '../prompts.js'
 import { freeBackupName, writeSettings } from './write-settings.js'
 
@@ -130,21 +131,16 @@ export function warningsOf(file: string, { environment, cwd, explicit }: ConfigL
   ]
 }
 
-function nextSteps({ explicit }: InitOptions, discord: DiscordAnswers | undefined): string[] {
-  const command = explicit === undefined ? 'aetheel' : `aetheel --config ${shellWord(explicit)}`
+function nextSteps(options: InitOptions, discord: DiscordAnswers | undefined): string[] {
+  const command = ownName(options)
   return [
     `${command} doctor   checks everything`,
     `${command} start    runs the gateway`,
-    discord ? `Then say hello: ${hello(discord)}` : `${command} chat     talks to it here`,
+    discord ? `Then say hello: ${hello(discord)}` : `${command} chat     talks to it in another terminal`,
   ]
 }
 
 function hello({ botName = 'the bot', channel }: DiscordAnswers): string {
   const place = channel === undefined ? 'in a channel that it sees, or in a direct message' : `in ${channel.name}`
   return `write "@${botName} hello" ${place}`
-}
-
-/** Quoted for a shell if necessary. */
-function shellWord(text: string): string {
-  return /^[\w./~-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
