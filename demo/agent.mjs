@@ -95,7 +95,7 @@ async function answer(prompt) {
       memory.name ? `Your name is ${memory.name}; you told me earlier in this session.` : 'I do not know it yet.',
     )
   }
-  return say(explanation(prompt), 25)
+  return say(explanation(prompt), 12)
 }
 
 function explanation(prompt) {

@@ -3,7 +3,7 @@ import type { SettingName } from './schema.js'
 
 /** Environment variables of the settings and how they are parsed. Structured settings are only in the file. */
 export const VARIABLES: Record<
-  Exclude<SettingName, 'hooks' | 'projects' | 'inbound' | 'heartbeat'>,
+  Exclude<SettingName, 'hooks' | 'projects' | 'defaultProject' | 'inbound' | 'heartbeat'>,
   { name: string; read: (text: string) => unknown }
 > = {
   agentBackend: { name: 'AGENT_BACKEND', read: asText },
@@ -33,7 +33,6 @@ export const VARIABLES: Record<
   leaseMs: { name: 'LEASE_MS', read: asNumber },
   drainTimeoutMs: { name: 'DRAIN_TIMEOUT_MS', read: asNumber },
   promptDir: { name: 'PROMPT_DIR', read: asText },
-  defaultProject: { name: 'DEFAULT_PROJECT', read: asText },
   discordBotToken: { name: 'DISCORD_BOT_TOKEN', read: asText },
   discordOwnerId: { name: 'DISCORD_OWNER_ID', read: asText },
   discordGuilds: { name: 'DISCORD_GUILDS', read: splitList },

@@ -10,6 +10,7 @@ import { createBackend } from '../../../src/backends/registry.js'
 import { BACKEND_NAMES } from '../../../src/backends/types.js'
 import { probeAll } from '../../../src/cli/probed-agents.js'
 import { init } from '../../../src/cli/init/init.js'
+import { onboard } from '../../../src/cli/onboarding/onboard.js'
 import { backendConfig, type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/log.js'
 import { agentPath } from '../../contract/stage.js'
@@ -21,6 +22,7 @@ export const CTRL_U = '\u0015'
 
 export const WHERE = 'Where shall the settings be kept?'
 export const AGENT = 'Which agent shall answer?'
+export const PERMISSIONS = 'What may the agent do?'
 export const DIRECTORY = 'In which directory shall it work?'
 export const ID = 'What shall this project be called?'
 export const DISCORD = 'Shall people reach it on Discord?'
@@ -43,15 +45,19 @@ export class Machine {
     rmSync(this.directory, { recursive: true })
   }
 
+  /** Answers the questions of the first start, which ends there. */
+  meet(options: { variables?: NodeJS.ProcessEnv; cwd?: string } = {}): Person {
+    const environment = { ...this.environment, ...options.variables }
+    const probe = probeIn(environment)
+    return new Person(true, async (input, output) => {
+      const file = await onboard({ environment, cwd: options.cwd ?? this.project, probe, input, output })
+      return file === undefined ? 1 : 0
+    })
+  }
+
   begin(options: { variables?: NodeJS.ProcessEnv; explicit?: string; isTerminal?: boolean } = {}): Person {
     const environment = { ...this.environment, ...options.variables }
-    const log = createLog({ level: 'silent' })
-    const probe = (config: GatewayConfig) =>
-      probeAll(
-        BACKEND_NAMES.map((name) =>
-          createBackend(name, backendConfig(config, name), { environment, passVariables: [], log }),
-        ),
-      )
+    const probe = probeIn(environment)
     return new Person(options.isTerminal ?? true, (input, output) =>
       init({
         environment,
@@ -69,6 +75,16 @@ export class Machine {
   config(): GatewayConfig {
     return loadConfig(this.environment, this.file)
   }
+}
+
+function probeIn(environment: NodeJS.ProcessEnv) {
+  const log = createLog({ level: 'silent' })
+  return (config: GatewayConfig) =>
+    probeAll(
+      BACKEND_NAMES.map((name) =>
+        createBackend(name, backendConfig(config, name), { environment, passVariables: [], log }),
+      ),
+    )
 }
 
 /** Reads a screen and presses keys. */

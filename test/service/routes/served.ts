@@ -25,7 +25,8 @@ export async function serve(place: Place = makePlace()) {
       const [entry] = (await client.conversations.messages(id)).entries
       return entry?.type === 'message' && states.includes(entry.state) && entry
     }, states.join(' or '))
-  return { ...place, ...dependencies, url: server.url, client, clientWith, latest, stop }
+  const { url, loginLink } = server
+  return { ...place, ...dependencies, url, loginLink, client, clientWith, latest, stop }
 }
 
 export async function codeOf(asked: Promise<unknown>): Promise<string> {
