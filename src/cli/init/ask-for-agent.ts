@@ -4,9 +4,9 @@ import { DEMO } from '../../config/values.js'
 import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
 import type { Choice, Prompts } from '../prompts.js'
 
-export type ChosenAgent = BackendName | typeof DEMO
+type ChosenAgent = BackendName | typeof DEMO
 
-export interface AgentAnswers {
+interface AgentAnswers {
   agentBackend: ChosenAgent
   agentPermissions: Permissions
 }
@@ -19,12 +19,12 @@ const ORDER: Readiness[] = ['ready', 'found', 'missing']
 /** The only one that has no way to ask for permission. */
 const NEVER_ASKS: ChosenAgent = 'pi'
 
+/** Finds every agent that a configuration describes. */
+export type Probe = (config: GatewayConfig) => Promise<ProbedAgent[]>
+
 /** Asks which agent answers, and whether it asks before it acts. */
-export async function askForAgent(
-  prompts: Prompts,
-  config: GatewayConfig,
-  agents: ProbedAgent[],
-): Promise<AgentAnswers> {
+export async function askForAgent(prompts: Prompts, config: GatewayConfig, probe: Probe): Promise<AgentAnswers> {
+  const agents = await probe(withoutDemo(config))
   for (;;) {
     const agentBackend = await askForName(prompts, config, agents)
     const agentPermissions = await askForPermissions(prompts, agentBackend)
@@ -34,20 +34,20 @@ export async function askForAgent(
 
 async function askForName(prompts: Prompts, config: GatewayConfig, agents: ProbedAgent[]): Promise<ChosenAgent> {
   const sorted = agents.toSorted((a, b) => ORDER.indexOf(readinessOf(a.probe)) - ORDER.indexOf(readinessOf(b.probe)))
-  const [installed, missing] = [true, false].map((isFound) => sorted.filter(({ probe }) => probe.isFound === isFound))
+  const installed = sorted.filter(({ probe }) => probe.isFound)
+  const missing = sorted.filter(({ probe }) => !probe.isFound)
   const choices: Choice<ChosenAgent>[] = [
-    ...(installed ?? []).map(choiceOf),
+    ...installed.map(choiceOf),
     { value: DEMO, label: 'demo (built in: no account, and no model)', hint: 'to look around' },
-    ...(missing ?? []).map(choiceOf),
+    ...missing.map(choiceOf),
   ]
-  if (installed?.length === 0) {
-    prompts.warn('No agent is installed here yet. Try the built-in one, or choose one and install it later.')
-  }
-  const first = sorted.find(({ probe }) => readinessOf(probe) === 'ready') ?? installed?.[0]
-  const preferred = installed?.find(({ backend }) => backend.name() === config.agentBackend)
-  const isPreferred = preferred && first && readinessOf(preferred.probe) === readinessOf(first.probe)
-  const initial = (isPreferred ? preferred : first)?.backend.name() ?? DEMO
-  const name = await prompts.select('Which agent shall answer?', choices, initial)
+  const [first] = installed
+  if (!first) prompts.warn('No agent is installed here yet. Try the built-in one, or choose one and install it later.')
+  const isAsGood = ({ probe }: ProbedAgent): boolean =>
+    first !== undefined && readinessOf(probe) === readinessOf(first.probe)
+  const preferred = installed.find((agent) => agent.backend.name() === config.agentBackend && isAsGood(agent))
+  const initial = config.isDemoAgent ? undefined : (preferred ?? first)?.backend.name()
+  const name = await prompts.select('Which agent shall answer?', choices, initial ?? DEMO)
   const problems = agents.find(({ backend }) => backend.name() === name)?.probe.problems ?? []
   for (const problem of problems) prompts.warn(problem)
   return name
@@ -69,6 +69,11 @@ async function askForPermissions(prompts: Prompts, agent: ChosenAgent): Promise<
     { value: 'ask', label: 'Ask before commands and edits: you allow or refuse each, where you talk to it' },
     allow,
   ])
+}
+
+/** Looks for the agent that the demonstration agent stands in for. */
+function withoutDemo(config: GatewayConfig): GatewayConfig {
+  return config.isDemoAgent ? { ...config, backendCliPath: config.agentBackend } : config
 }
 
 function choiceOf({ backend, probe }: ProbedAgent): Choice<ChosenAgent> {

@@ -8,8 +8,7 @@ import { projectIdSchema } from '../../config/schema.js'
 import { VARIABLES } from '../../config/variables.js'
 import { GatewayError } from '../../errors.js'
 import type { ConfigLocation } from '../command-context.js'
-import type { ProbedAgent } from '../probed-agents.js'
-import { askForAgent } from './ask-for-agent.js'
+import { askForAgent, type Probe } from './ask-for-agent.js'
 import { askForDirectory, suggestedId } from './ask-for-directory.js'
 import { askForDiscord, type DiscordAnswers } from './ask-for-discord.js'
 import { ownName } from '../own-name.js'
@@ -17,8 +16,7 @@ import { Prompts } from '../prompts.js'
 import { freeBackupName, writeSettings } from './write-settings.js'
 
 interface InitOptions extends ConfigLocation {
-  /** Every agent, and whether it is installed. */
-  probe: (config: GatewayConfig) => Promise<ProbedAgent[]>
+  probe: Probe
   input: Readable & { isTTY?: boolean }
   output: Writable
   /** How often to check whether the bot has been added to a server. */
@@ -54,7 +52,7 @@ export async function init(options: InitOptions): Promise<number> {
 
 async function setUp(prompts: Prompts, config: GatewayConfig, options: InitOptions): Promise<void> {
   const file = await askForFile(prompts, config, options)
-  const agent = await askForAgent(prompts, config, await options.probe(config))
+  const agent = await askForAgent(prompts, config, options.probe)
   const project = await askForProject(prompts, config, options)
   const discord = (await prompts.confirm('Shall people reach it on Discord?', false))
     ? await askForDiscord(prompts, config, options.pollMs)

@@ -3,19 +3,17 @@ import type { Readable, Writable } from 'node:stream'
 import { CONFIG_FILE_NAME, type GatewayConfig, loadConfigWithSources } from '../../config.js'
 import { GatewayError } from '../../errors.js'
 import type { ConfigLocation } from '../command-context.js'
-import { askForAgent } from '../init/ask-for-agent.js'
+import { askForAgent, type Probe } from '../init/ask-for-agent.js'
 import { askForDirectory, suggestedId } from '../init/ask-for-directory.js'
 import { askForDiscord } from '../init/ask-for-discord.js'
 import { warningsOf } from '../init/init.js'
 import { writeSettings } from '../init/write-settings.js'
 import { ownName } from '../own-name.js'
-import type { ProbedAgent } from '../probed-agents.js'
 import { Prompts } from '../prompts.js'
 import { freePort } from './free-port.js'
 
 export interface OnboardingOptions extends ConfigLocation {
-  /** Every agent, and whether it is installed. */
-  probe: (config: GatewayConfig) => Promise<ProbedAgent[]>
+  probe: Probe
   input: Readable
   output: Writable
 }
@@ -51,7 +49,7 @@ async function setUp(
   isPortGiven: boolean,
 ): Promise<string> {
   const { environment, cwd, explicit } = options
-  const agent = await askForAgent(prompts, config, await options.probe(config))
+  const agent = await askForAgent(prompts, config, options.probe)
   const directory = await askForDirectory(prompts, config, options)
   const discord = (await prompts.confirm('Shall people reach it on Discord?', false))
     ? await askForDiscord(prompts, config)

@@ -37,6 +37,15 @@ describe('the first start', () => {
     expect([isDemoAgent, agentBackend, backendCliPath]).toEqual([true, 'claude', join(CHECKOUT, 'demo/agent.mjs')])
   })
 
+  it('suggests the built-in agent to one who has set it, and does not take it for the one it stands in for', async (test) => {
+    const machine = new Machine(test)
+    const person = machine.meet({ variables: { ...FREE, AGENT_BACKEND: 'demo' } })
+    await person.answer('demo (built in', '')
+    await person.answer('claude (not installed)', CTRL_C)
+    await person.exitCode
+    expect(person.screen()).toContain('● demo (built in')
+  })
+
   it('has one who chooses Pi, which cannot ask, say so or choose another', async (test) => {
     const machine = new Machine(test)
     const person = machine.meet({ variables: FREE })
