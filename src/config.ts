@@ -13,8 +13,10 @@ import {
   type Settings,
   settingsSchema,
 } from './config/schema.js'
+import { DEMO } from './config/values.js'
 import { VARIABLES } from './config/variables.js'
 import { defined } from './core/defined.js'
+import { DEMO_AGENT } from './core/demo-agent.js'
 import { operatorEnvironment } from './core/environment.js'
 import { GatewayError } from './errors.js'
 import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'
@@ -25,8 +27,10 @@ export interface GatewayConfig extends Omit<Settings, 'heartbeat' | 'projects'> 
   agentBackend: BackendName
   /** The agent of new projects. */
   codeAgentDefault: BackendName
-  /** If false, `agentBackend` is the default and may not be installed. */
+  /** If true, its executable was named, so a missing one is a mistake. Otherwise it may be installed later. */
   isAgentChosen: boolean
+  /** The built-in demonstration agent stands in for Claude Code. */
+  isDemoAgent: boolean
   /** For `agentBackend` only; other agents are found by name. */
   backendCliPath: string
   /** If false, `backendMaxTurns` is the default. */
@@ -113,13 +117,20 @@ export function loadConfigWithSources(
   warnings.push(...crossSettingWarnings(settings, now).map(({ path, message }) => `${placeOf(path)}: ${message}.`))
   const { heartbeat: _heartbeat, ...rest } = settings
   // Each is the other's fallback.
-  const agentBackend = settings.agentBackend ?? settings.codeAgentDefault ?? 'claude'
-  const chosen = { agentBackend, codeAgentDefault: settings.codeAgentDefault ?? agentBackend }
+  const named = settings.agentBackend ?? settings.codeAgentDefault ?? 'claude'
+  const isDemoAgent = named === DEMO
+  const agentBackend = isDemoAgent ? DEMO_STANDS_FOR : named
+  const chosen = {
+    agentBackend,
+    codeAgentDefault: settings.codeAgentDefault ?? agentBackend,
+    ...(isDemoAgent && { backendCliPath: DEMO_AGENT }),
+  }
   const sourceOf = (name: SettingName): SettingSource =>
     !(name in given) ? 'default' : name in fromEnvironment ? 'environment' : 'file'
   const config = {
     ...rest,
     ...chosen,
+    isDemoAgent,
     isAgentChosen: CHOOSES_AGENT.some((name) => name in given),
     isMaxTurnsChosen: 'backendMaxTurns' in given,
     ...resolvePaths({ ...settings, ...chosen }, env, (name) =>
@@ -132,7 +143,10 @@ export function loadConfigWithSources(
   return { config, sourceOf }
 }
 
-const CHOOSES_AGENT: SettingName[] = ['agentBackend', 'codeAgentDefault', 'backendCliPath', 'inbound']
+/** Its wire format is that agent's, and so are its settings and the name it goes by. */
+const DEMO_STANDS_FOR = 'claude' satisfies BackendName
+
+const CHOOSES_AGENT: SettingName[] = ['backendCliPath', 'inbound']
 
 /** `baseOf` is the directory a setting's relative paths start from. */
 function resolvePaths(
@@ -245,7 +259,10 @@ export function backendConfig(config: GatewayConfig, name: BackendName): Backend
   }
 }
 
-/** The project a Discord channel belongs to. */
-export function projectOfChannel({ projects }: Pick<GatewayConfig, 'projects'>, channelId: string): string | undefined {
-  return projects.find(({ discordChannels }) => discordChannels?.includes(channelId))?.id
+/** The project a Discord channel belongs to, else the default one. */
+export function projectOfChannel(
+  { projects, defaultProject }: Pick<GatewayConfig, 'projects' | 'defaultProject'>,
+  channelId: string,
+): string | undefined {
+  return projects.find(({ discordChannels }) => discordChannels?.includes(channelId))?.id ?? defaultProject
 }

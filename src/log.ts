@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
+import { printable } from './core/one-line.js'
 import { createScrubber, type Scrubber } from './credentials/scrubber.js'
 
 /** Messages are dotted nouns (`backend.option-ignored`); what varies goes into the fields. */
@@ -20,7 +21,8 @@ interface LogOptions {
   secrets?: string[]
   /** Hides secrets that become known later; `secrets` are added to it. */
   scrubber?: Pick<Scrubber, 'add' | 'scrubJson'>
-  destination?: Pick<NodeJS.WritableStream, 'write'>
+  /** Lines are JSON, or words if this is a terminal. */
+  destination?: Pick<NodeJS.WritableStream, 'write'> & { isTTY?: boolean }
 }
 
 export function createLog({
@@ -34,7 +36,8 @@ export function createLog({
   const stream = new Writable({
     decodeStrings: false,
     write(line: string, _encoding, done) {
-      destination.write(scrubber.scrubJson(line))
+      const safe = scrubber.scrubJson(line)
+      destination.write(destination.isTTY ? wordsOf(safe) : safe)
       done()
     },
   })
@@ -45,6 +48,20 @@ export function createLog({
     warn: (message, fields = {}) => logger.warn(fields, message),
     error: (message, fields = {}) => logger.error(fields, message),
   }
+}
+
+const LEVEL_NAMES: Record<number, string> = { 20: 'debug', 30: 'info', 40: 'warning', 50: 'error' }
+
+/** A line as a person reads it: time, level, message, then what varies. */
+function wordsOf(line: string): string {
+  const { level, time, msg, ...fields } = JSON.parse(line) as { level: number; time: string; msg: string }
+  const rest = Object.entries(fields).map(([name, value]) => `${name}=${wordOf(value)}`)
+  return `${[time.slice(11, 19), LEVEL_NAMES[level] ?? level, msg, ...rest].join(' ')}\n`
+}
+
+function wordOf(value: unknown): string {
+  const text = typeof value === 'string' && /^\S+$/.test(value) ? value : JSON.stringify(value)
+  return printable(text)
 }
 
 /** The values of variables whose names suggest a secret. */

@@ -14,6 +14,7 @@ const DEFAULTS = {
   agentBackend: 'claude',
   codeAgentDefault: 'claude',
   isAgentChosen: false,
+  isDemoAgent: false,
   backendCliPath: 'claude',
   backendMaxTurns: 25,
   isMaxTurnsChosen: false,
@@ -157,6 +158,7 @@ describe('loadConfig from the environment', () => {
   it('reads every variable', () => {
     expect(loadConfig(ALL_VARIABLES)).toEqual({
       isAgentChosen: true,
+      isDemoAgent: false,
       agentBackend: 'opencode',
       backendCliPath: '/opt/opencode',
       backendModel: 'anthropic/some-model',
@@ -258,7 +260,6 @@ describe('loadConfig from the environment', () => {
   it('calls the agent by its own name unless its path is set', () => {
     expect(loadConfig({ ...HOME, AGENT_BACKEND: 'gemini' })).toEqual({
       ...DEFAULTS,
-      isAgentChosen: true,
       agentBackend: 'gemini',
       codeAgentDefault: 'gemini',
       backendCliPath: 'gemini',
@@ -436,7 +437,6 @@ describe('loadConfig of the service', () => {
   ])('takes from %j %s for channels and %s for new projects', (environment, agentBackend, codeAgentDefault) => {
     expect(loadConfig({ ...HOME, ...environment })).toEqual({
       ...DEFAULTS,
-      isAgentChosen: Object.keys(environment).length > 0,
       agentBackend,
       codeAgentDefault,
       backendCliPath: agentBackend,
@@ -486,7 +486,32 @@ describe('loadConfig of the service', () => {
   })
 })
 
+describe('loadConfig of the demonstration agent', () => {
+  it('has it stand in for Claude Code', () => {
+    expect(loadConfig({ ...HOME, AGENT_BACKEND: 'demo' })).toEqual({
+      ...DEFAULTS,
+      isDemoAgent: true,
+      backendCliPath: resolve('demo/agent.mjs'),
+    })
+  })
+
+  it('refuses another executable beside it', () => {
+    expect(() => loadConfig({ ...HOME, AGENT_BACKEND: 'demo', BACKEND_CLI_PATH: 'claude' })).toThrow(
+      'BACKEND_CLI_PATH: is for an agent of yours, and agentBackend is demo: take one of the two out',
+    )
+  })
+})
+
 describe('loadConfig from a file', () => {
+  it('takes one of the projects for the default', () => {
+    const path = file(`{ projects: { web: { directory: '.' } }, defaultProject: 'web' }`)
+    const wrong = file(`{ projects: { web: { directory: '.' } }, defaultProject: 'wbe' }`)
+    expect(loadConfig(HOME, path).defaultProject).toBe('web')
+    expect(() => loadConfig(HOME, wrong)).toThrow(
+      `${wrong}: defaultProject: there is no project "wbe" in "projects". Known: web`,
+    )
+  })
+
   it('reads JSON5', () => {
     const path = file(`{
       // which agent
@@ -495,7 +520,6 @@ describe('loadConfig from a file', () => {
     }`)
     expect(loadConfig(HOME, path)).toEqual({
       ...DEFAULTS,
-      isAgentChosen: true,
       agentBackend: 'pi',
       codeAgentDefault: 'pi',
       backendCliPath: 'pi',
@@ -581,7 +605,6 @@ describe('loadConfig from a file', () => {
     const path = file(`{ agentBackend: 'pi', backendModel: 'from-file', logLevel: 'nonsense' }`)
     expect(loadConfig({ ...HOME, AGENT_BACKEND: 'codex', LOG_LEVEL: 'warn' }, path)).toEqual({
       ...DEFAULTS,
-      isAgentChosen: true,
       agentBackend: 'codex',
       codeAgentDefault: 'codex',
       backendCliPath: 'codex',
@@ -717,7 +740,7 @@ describe('loadConfig from a file', () => {
 
   it('does not mind a byte order mark', () => {
     const path = file(`\uFEFF{ agentBackend: 'claude' }`)
-    expect(loadConfig(HOME, path)).toEqual({ ...DEFAULTS, isAgentChosen: true, configFile: path })
+    expect(loadConfig(HOME, path)).toEqual({ ...DEFAULTS, configFile: path })
   })
 
   it.each([

@@ -14,6 +14,21 @@ describe('createLog', () => {
     ])
   })
 
+  it('writes words for a person at a terminal, who no field can fool', () => {
+    const lines: string[] = []
+    const destination = { isTTY: true, write: (line: string) => Boolean(lines.push(line)) }
+    createLog({ level: 'info', destination, secrets: [SECRET] }).warn('job.claimed', {
+      jobId: 7,
+      text: 'two words',
+      path: '/x',
+      evil: `\u001B[31m\u009B2J${SECRET}`,
+    })
+    expect(lines).toEqual([
+      expect.stringMatching(/^\d\d:\d\d:\d\d warning job\.claimed jobId=7 text="two words" path=\/x evil=\P{Cc}+\n$/u),
+    ])
+    expect(lines.join('')).not.toContain(SECRET)
+  })
+
   it.each([
     ['debug', ['debug', 'info', 'warn', 'error']],
     ['info', ['info', 'warn', 'error']],

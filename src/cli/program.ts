@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { nearestKey } from '../config/nearest-key.js'
 import { packageVersion } from '../core/package-version.js'
 import { CommandContext } from './command-context.js'
 import { registerAgents } from './commands/agents.js'
@@ -9,6 +10,7 @@ import { registerChat } from './commands/chat.js'
 import { registerConfig } from './commands/config.js'
 import { registerCredentials } from './commands/credentials.js'
 import { registerCron } from './commands/cron.js'
+import { registerDashboard } from './commands/dashboard.js'
 import { registerDemo } from './commands/demo.js'
 import { registerDoctor } from './commands/doctor.js'
 import { registerEvent } from './commands/event.js'
@@ -27,6 +29,7 @@ import { registerTokens } from './commands/tokens.js'
 const COMMANDS: ((program: Command, context: CommandContext) => void)[] = [
   registerInit,
   registerStart,
+  registerDashboard,
   registerChat,
   registerAsk,
   registerEvent,
@@ -53,8 +56,26 @@ export function createProgram(environment: NodeJS.ProcessEnv): Command {
     .description('Talk to coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Pi) through one interface.')
     .version(packageVersion())
     .option('--config <file>', 'configuration file (JSON5)')
-    .showHelpAfterError()
+    .showHelpAfterError('"--help" says what there is.')
+    .usage('[options] [command]')
+    .addHelpText('after', '\nWithout a command: sets it up and starts it; once that is done, shows how things are.')
+    .helpCommand(true)
+    .allowExcessArguments()
   const context = new CommandContext(environment, () => program.opts<{ config?: string }>().config)
   for (const register of COMMANDS) register(program, context)
+  program.action(async () => {
+    const [typed] = program.args
+    if (typed !== undefined) return refuse(program, typed)
+    const { begin } = await import('./commands/begin.js')
+    return begin(program, context)
+  })
   return program
+}
+
+function refuse(program: Command, typed: string): never {
+  const meant = nearestKey(
+    typed,
+    program.commands.map((command) => command.name()),
+  )
+  program.error(`error: unknown command '${typed}'${meant === undefined ? '' : `\nDid you mean ${meant}?`}`)
 }

@@ -30,6 +30,8 @@ export class Prompts {
   constructor(
     private readonly input: Readable,
     private readonly output: Writable & { columns?: number; rows?: number },
+    /** How to go on after a cancelled question. */
+    private readonly advice = '',
   ) {
     // Some terminals report no size; Clack would then write one character per line.
     if (output.columns === 0) output.columns = DEFAULT_COLUMNS
@@ -133,7 +135,9 @@ export class Prompts {
     }
     try {
       const answer = await ask({ input: this.input, output: this.output, signal: stop.signal })
-      if (typeof answer === 'symbol') throw new GatewayError('request_invalid', 'Cancelled: nothing was written.')
+      if (typeof answer === 'symbol') {
+        throw new GatewayError('request_invalid', `Cancelled: nothing was written. ${this.advice}`.trimEnd())
+      }
       return typeof answer === 'string' ? (answer.trim() as Value) : answer
     } finally {
       for (const reason of reasons) reason.removeEventListener('abort', onStop)

@@ -77,9 +77,12 @@ export class AetheelClient {
 
   /** For a client without a token: logs this browser in, in all tabs, until logout or for 30 days. */
   async login(token: string): Promise<Me> {
-    const { page_key: pageKey, ...me } = await this.#connection.json<Login>('POST', '/login', { body: { token } })
-    this.#connection.pageKey.save(pageKey)
-    return me
+    return this.#login('/login', { token })
+  }
+
+  /** As `login`, with the code of a link that "aetheel dashboard" prints. It works once. */
+  async loginWithCode(code: string): Promise<Me> {
+    return this.#login('/login/code', { code })
   }
 
   /** The token stays valid. Logs this browser out even if the gateway does not answer and this rejects. */
@@ -154,6 +157,12 @@ export class AetheelClient {
   health(): Promise<Health> {
     const isHealth = (body: unknown): boolean => typeof body === 'object' && body !== null && 'agents' in body
     return this.#connection.json('GET', '/health', {}, isHealth)
+  }
+
+  async #login(path: string, body: object): Promise<Me> {
+    const { page_key: pageKey, ...me } = await this.#connection.json<Login>('POST', path, { body })
+    this.#connection.pageKey.save(pageKey)
+    return me
   }
 
   async #submit(

@@ -4,7 +4,9 @@ import { basename } from 'node:path'
 import { BACKEND_NAMES } from '../backends/types.js'
 import { type HeartbeatConfig, heartbeatSchema } from './heartbeat.js'
 import { DEFAULT_OPENCODE_URL, DEFAULT_OPENCODE_USERNAME, type Settings } from './schema.js'
+import { quote } from './problems.js'
 import { parseTarget } from './target.js'
+import { DEMO } from './values.js'
 import { messageOf } from '../errors.js'
 import {
   hasPlaceholder,
@@ -30,6 +32,8 @@ export function crossSettingProblems(settings: Settings): Finding[] {
     ...replyProblems(settings),
     ...heartbeatProblems(settings),
     ...openCodeProblems(settings),
+    ...agentProblems(settings),
+    ...projectProblems(settings),
   ]
 }
 
@@ -66,6 +70,17 @@ function* replyWarnings({ inbound, publicUrl, twilioAccountSid }: Settings): Gen
 
 function isUnencrypted(url: string | undefined): boolean {
   return url?.startsWith('http:') === true && !/^http:\/\/(localhost|127(\.\d+){3}|\[::1\])([:/]|$)/.test(url)
+}
+
+function* agentProblems({ agentBackend, backendCliPath }: Settings): Generator<Finding> {
+  if (agentBackend !== DEMO || backendCliPath === undefined) return
+  yield finding('backendCliPath', 'is for an agent of yours, and agentBackend is demo: take one of the two out')
+}
+
+function* projectProblems({ defaultProject, projects }: Settings): Generator<Finding> {
+  if (defaultProject === undefined || Object.hasOwn(projects, defaultProject)) return
+  const known = Object.keys(projects).join(', ') || 'none yet'
+  yield finding('defaultProject', `there is no project ${quote(defaultProject)} in "projects". Known: ${known}`)
 }
 
 /** The gateway's own server has its own address and password; configured ones can only mean another server. */

@@ -13,7 +13,7 @@ const RELOADABLE_SETTINGS: ReadonlySet<SettingName> = new Set([
   ...(['agentPermissions', 'approvalTimeoutMs'] as const),
   ...(['allowedTools', 'queryTimeoutMs', 'idleTimeoutMs', 'workingDir', 'hooks', 'projects'] as const),
   ...(['attachmentMaxMb', 'attachmentTypes', 'mediaRoots', 'outputChannelId', 'inbound', 'heartbeat'] as const),
-  'queueMode',
+  ...(['queueMode', 'defaultProject'] as const),
   ...(['kubernetesContext', 'kubernetesNamespace', 'kubernetesLabel'] as const),
 ])
 
@@ -33,6 +33,7 @@ export function applyConfig(current: GatewayConfig, next: GatewayConfig): Config
     else Object.assign(current, { [name]: next[name] })
   }
   current.isMaxTurnsChosen = next.isMaxTurnsChosen
+  current.isDemoAgent = next.isDemoAgent
   return { changed, waiting: different.filter((name) => !RELOADABLE_SETTINGS.has(name)) }
 }
 

@@ -17,6 +17,7 @@ import {
 } from './kubernetes.js'
 import { quote } from './problems.js'
 import {
+  answeringBackend,
   argv,
   backend,
   isObject,
@@ -187,9 +188,11 @@ export const DEFAULT_OPENCODE_USERNAME = 'opencode'
 /** The configuration file. The environment has the same settings under the names in `VARIABLES`. */
 export const settingsSchema = z.strictObject({
   $schema: z.string().exactOptional().describe('Where the JSON Schema of this file is, for editors.'),
-  agentBackend: backend()
+  agentBackend: answeringBackend()
     .exactOptional()
-    .describe('The agent that answers. Left out, that of codeAgentDefault, else claude.'),
+    .describe(
+      'The agent that answers. Left out, that of codeAgentDefault, else claude. demo: the built-in demonstration agent, without a model.',
+    ),
   backendCliPath: text()
     .exactOptional()
     .describe('The executable of that agent: a name looked up in PATH, or a path. Left out, the name of the agent.'),
@@ -278,6 +281,11 @@ export const settingsSchema = z.strictObject({
     ),
   hooks: z.array(hookSchema).default([]).describe('Commands or URLs that are called when something happens.'),
   projects: projectsSchema.default({}).describe('Directories that conversations can work in, by their ids.'),
+  defaultProject: text()
+    .exactOptional()
+    .describe(
+      'The project, one of projects, of conversations in the terminal, on Discord and in the dashboard that have no other. Left out, these work in workingDir.',
+    ),
   discordBotToken: discordTokenSchema
     .exactOptional()
     .describe('The token of the Discord bot, from its page Bot in the Developer Portal. Left out, no Discord.'),

@@ -1,5 +1,6 @@
 import JSON5 from 'json5'
-import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
+import { BACKEND_NAMES, type BackendName, type Permissions } from '../backends/types.js'
+import { DEMO } from './values.js'
 
 interface DiscordSettings {
   /** Absent if the environment has it. */
@@ -12,17 +13,28 @@ interface DiscordSettings {
 export interface FirstSettings {
   /** Of the JSON Schema. */
   schemaUrl: string
-  agentBackend: BackendName
+  agentBackend: BackendName | typeof DEMO
+  agentPermissions: Permissions
   project: { id: string; directory: string; discordChannel?: { id: string; name: string } | undefined }
+  /** Absent, the default one. */
+  httpPort?: number | undefined
   discord?: DiscordSettings | undefined
 }
 
 /** A commented configuration file for people to edit. */
-export function configText({ schemaUrl, agentBackend, project, discord }: FirstSettings): string {
+export function configText(settings: FirstSettings): string {
+  const { schemaUrl, agentBackend, agentPermissions, project, httpPort, discord } = settings
   const { discordChannel } = project
   const sections = [
     [`$schema: ${quoted(schemaUrl)},`],
-    [comment(`The agent that answers: ${BACKEND_NAMES.join(', ')}.`), `agentBackend: ${quoted(agentBackend)},`],
+    [
+      comment(`The agent that answers: ${BACKEND_NAMES.join(', ')}; or ${DEMO}, which is built in and no model.`),
+      `agentBackend: ${quoted(agentBackend)},`,
+    ],
+    [
+      comment('Whether it asks a person before commands and edits (ask), or does everything unasked (allow).'),
+      `agentPermissions: ${quoted(agentPermissions)},`,
+    ],
     [
       comment('Directories that conversations can work in, by their ids.'),
       'projects: {',
@@ -37,7 +49,9 @@ export function configText({ schemaUrl, agentBackend, project, discord }: FirstS
       '  },',
       '},',
     ],
-    [comment('Where agents work in conversations that have no project.'), `workingDir: ${quoted(project.directory)},`],
+    [comment('The project of conversations that choose none.'), `defaultProject: ${quoted(project.id)},`],
+    [comment('Where agents work without a project.'), `workingDir: ${quoted(project.directory)},`],
+    ...(httpPort === undefined ? [] : [[comment('Where the dashboard listens.'), `httpPort: ${httpPort},`]]),
     ...(discord ? discordSections(discord) : []),
   ]
   const body = sections.map((lines) => lines.map((line) => `  ${line}\n`).join('')).join('\n')

@@ -12,13 +12,19 @@ export function isObject({ value }: { value: unknown }): boolean {
 }
 
 export const text = () => z.string().min(1)
-export const backend = () =>
-  z
-    .enum(ACCEPTED_NAMES, {
-      error: ({ input }) =>
-        typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined,
-    })
-    .transform(backendOf)
+
+/** The built-in demonstration agent, where the agent that answers is named. */
+export const DEMO = 'demo'
+
+/** The agent that answers. */
+export const answeringBackend = () => z.union([backend(), z.literal(DEMO)], { error: unknownBackend })
+
+export const backend = () => z.enum(ACCEPTED_NAMES, { error: unknownBackend }).transform(backendOf)
+
+function unknownBackend({ input }: { input?: unknown }): string | undefined {
+  return typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined
+}
+
 export const list = () =>
   z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
 

@@ -3,7 +3,7 @@ import type { SettingName } from './schema.js'
 
 /** Environment variables of the settings and how they are parsed. Structured settings are only in the file. */
 export const VARIABLES: Record<
-  Exclude<SettingName, 'hooks' | 'projects' | 'inbound' | 'heartbeat'>,
+  Exclude<SettingName, 'hooks' | 'projects' | 'defaultProject' | 'inbound' | 'heartbeat'>,
   { name: string; read: (text: string) => unknown }
 > = {
   agentBackend: { name: 'AGENT_BACKEND', read: asText },

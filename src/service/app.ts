@@ -6,11 +6,13 @@ import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { GatewayError } from '../errors.js'
 import { packageVersion } from '../core/package-version.js'
+import { adminTokenHash } from './admin-token.js'
 import { Authenticator } from './auth.js'
 import { registerDashboardRoutes } from './dashboard.js'
 import type { App, ServiceDependencies } from './dependencies.js'
 import { BODY_LIMIT_BYTES, refuseUnfinished, sendError } from './errors.js'
 import { addGuards, checkSender, DEFAULT_LIMITS, type Limits, OpenResponses } from './guards.js'
+import { LoginCodes } from './login-codes.js'
 import { registerLoginRoutes } from './login.js'
 import { describeApi, registerDescriptionRoutes } from './openapi.js'
 import { registerPlatformRoutes } from './platform-routes.js'
@@ -26,7 +28,11 @@ const CONNECTION_CHECK_MS = 2_000
 const ANSWER_TIMEOUT_MS = 660_000
 const MAX_PARAMETER_CHARACTERS = 300
 
-export async function createApp(dependencies: ServiceDependencies, limits: Limits = DEFAULT_LIMITS): Promise<App> {
+export async function createApp(
+  dependencies: ServiceDependencies,
+  limits: Limits = DEFAULT_LIMITS,
+  codes: Pick<LoginCodes, 'redeem'> = new LoginCodes(dependencies.now),
+): Promise<App> {
   const { config, gateway, log, now, newId } = dependencies
   const { store, scrubber } = gateway
   const app: App = fastify({
@@ -97,7 +103,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
   await describeApi(app, packageVersion())
   registerDescriptionRoutes(app)
   registerDashboardRoutes(app, dependencies.dashboardDirectory)
-  registerLoginRoutes(app, authenticator)
+  registerLoginRoutes(app, { authenticator, codes, linkToken: () => adminTokenHash(dependencies) })
   registerTicketRoute(app, tickets)
   registerRoutes(app, dependencies)
   await registerPlatformRoutes(app, dependencies.endpoints ?? [], config)

@@ -133,10 +133,16 @@ export class Authenticator {
 
   /** Contract: throws `unauthorized` for an unknown token. */
   async login(token: string): Promise<NewLogin> {
-    const { tokens, scrubber, now } = this.dependencies
-    const tokenHash = hashOf(token)
+    const login = await this.loginAs(hashOf(token))
+    // Only now: whoever has no token must not choose what is hidden.
+    this.dependencies.scrubber.add([token])
+    return login
+  }
+
+  /** As `login`, by the token's hash. */
+  async loginAs(tokenHash: string): Promise<NewLogin> {
+    const { tokens, now } = this.dependencies
     const caller = await this.#identify(tokenHash, false)
-    scrubber.add([token])
     const [secret, pageKey] = [randomSecret(), randomSecret()]
     const hash = hashOf(joinedLogin(secret, pageKey))
     await tokens.addLogin({ hash, tokenHash, expiresAt: now() + LOGIN_MS }, now())

@@ -52,7 +52,8 @@ export const DEFAULT_LIMITS: Limits = {
 }
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
-const WILDCARDS = ['0.0.0.0', '::']
+/** Listens everywhere; nobody can be reached there. */
+export const WILDCARDS = ['0.0.0.0', '::']
 const RETRY_AFTER_SECONDS = 1
 
 /** Whether only this machine can reach an address. */

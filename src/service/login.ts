@@ -1,19 +1,36 @@
 // Login for pages in a browser.
 
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { SCOPES } from '../store/tokens.js'
-import type { Authenticator } from './auth.js'
-import { loginBodySchema, loginSchema, type Me, meSchema } from './api/access.js'
+import { GatewayError } from '../errors.js'
+import type { Authenticator, NewLogin } from './auth.js'
+import { codeBodySchema, loginBodySchema, type Login, loginSchema, type Me, meSchema } from './api/access.js'
 import { nothingSchema } from './api/values.js'
 import { setCookie } from './cookie.js'
 import type { App, Caller } from './dependencies.js'
+import type { LoginCodes } from './login-codes.js'
 import { callerOf } from './routes/changes.js'
 import { routesOf } from './route.js'
 
 /** The rate limit applies only after the body is read, so it must be cheap to read. */
 const LOGIN_BYTES = 1024
 
-export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator, 'login' | 'logout'>): void {
+interface LoginDependencies {
+  authenticator: Pick<Authenticator, 'login' | 'loginAs' | 'logout'>
+  codes: Pick<LoginCodes, 'redeem'>
+  /** The hash of the token that browsers logged in by a link use. */
+  linkToken(): Promise<string>
+}
+
+export function registerLoginRoutes(app: App, { authenticator, codes, linkToken }: LoginDependencies): void {
   const route = routesOf(app, 'login')
+  const answer = async (request: FastifyRequest, reply: FastifyReply, newLogin: NewLogin): Promise<Login> => {
+    const { caller, pageKey, ...login } = newLogin
+    await authenticator.logout(request)
+    reply.header('set-cookie', setCookie(request, login))
+    return { ...meView(caller), page_key: pageKey }
+  }
+
   app.route({
     method: 'POST',
     url: '/login',
@@ -25,10 +42,26 @@ export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator,
       body: loginBodySchema,
       response: { 200: loginSchema },
     },
+    handler: async (request, reply) => answer(request, reply, await authenticator.login(request.body.token)),
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/login/code',
+    config: { scope: 'public', isLogin: true },
+    bodyLimit: LOGIN_BYTES,
+    schema: {
+      summary: 'Log in a page in a browser, by the code of a link',
+      tags: ['login'],
+      body: codeBodySchema,
+      response: { 200: loginSchema },
+    },
     handler: async (request, reply) => {
-      const { caller, pageKey, ...login } = await authenticator.login(request.body.token)
-      await authenticator.logout(request)
-      return reply.header('set-cookie', setCookie(request, login)).send({ ...meView(caller), page_key: pageKey })
+      if (!codes.redeem(request.body.code)) {
+        const advice = 'Make another with "aetheel dashboard".'
+        throw new GatewayError('unauthorized', `This link was used already, or is too old. ${advice}`)
+      }
+      return answer(request, reply, await authenticator.loginAs(await linkToken()))
     },
   })
 

@@ -1,9 +1,9 @@
 import { GatewayError, messageOf } from '../errors.js'
 import { createApp } from './app.js'
-import { notesOf } from '../store/audit.js'
-import { describeRights, issueToken } from './auth.js'
+import { issueAdminToken } from './admin-token.js'
 import type { App, ServiceDependencies } from './dependencies.js'
-import { DEFAULT_LIMITS, isLoopback, type Limits } from './guards.js'
+import { DEFAULT_LIMITS, isLoopback, type Limits, WILDCARDS } from './guards.js'
+import { LoginCodes } from './login-codes.js'
 import { readTokenFile, tokenFile, writeTokenFile } from './token-file.js'
 
 export interface HttpServer {
@@ -11,8 +11,15 @@ export interface HttpServer {
   url: string
   /** The file with the first token, if one was just created. */
   newTokenFile?: string | undefined
+  /** A link to the dashboard that logs its browser in, once. */
+  loginLink(): LoginLink
   /** Ends event streams, and gives other requests a moment to finish. */
   close(): Promise<void>
+}
+
+export interface LoginLink {
+  url: string
+  expiresAt: number
 }
 
 const CLOSE_MS = 2_000
@@ -24,7 +31,8 @@ export async function startHttpServer(
 ): Promise<HttpServer> {
   const { config, log } = dependencies
   const newTokenFile = await requireToken(dependencies)
-  const app = await createApp(dependencies, limits)
+  const codes = new LoginCodes(dependencies.now)
+  const app = await createApp(dependencies, limits, codes)
   try {
     await app.listen({ host: config.httpHost, port: config.httpPort })
   } catch (error) {
@@ -33,13 +41,19 @@ export async function startHttpServer(
   }
   const url = urlOf(app, config.httpHost)
   log.info('http.started', { url })
-  return { url, newTokenFile, close: () => close(app) }
+  const page = WILDCARDS.includes(config.httpHost) ? urlOf(app, '127.0.0.1') : url
+  const loginLink = (): LoginLink => {
+    const { code, expiresAt } = codes.issue()
+    return { url: `${page}/#/login?code=${code}`, expiresAt }
+  }
+  return { url, newTokenFile, loginLink, close: () => close(app) }
 }
 
 /**
  * Creates the first token. Contract: not if other machines can connect; then somebody must have created one on purpose.
  */
-async function requireToken({ config, gateway, now, newId }: ServiceDependencies): Promise<string | undefined> {
+async function requireToken(dependencies: ServiceDependencies): Promise<string | undefined> {
+  const { config, gateway, now } = dependencies
   const { tokens } = gateway.store
   const earlier = readTokenFile(config.home)
   if (earlier !== undefined) gateway.scrubber.add([earlier])
@@ -49,12 +63,7 @@ async function requireToken({ config, gateway, now, newId }: ServiceDependencies
     const message = `The HTTP API would be open to other machines at ${config.httpHost}, and there is no token. ${advice}`
     throw new GatewayError('http_unavailable', message)
   }
-  const { token } = await gateway.store.transaction(async (tables) => {
-    const issued = await issueToken(tables.tokens, { name: 'first', scope: 'admin' }, { now, newId })
-    const about = { action: 'token.create', subject: issued.record.id, detail: describeRights(issued.record) } as const
-    await notesOf('gateway', now)(tables, about)
-    return issued
-  })
+  const token = await issueAdminToken(dependencies, 'first')
   gateway.scrubber.add([token])
   writeTokenFile(config.home, token)
   return tokenFile(config.home)

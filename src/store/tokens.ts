@@ -91,6 +91,21 @@ export class Tokens extends Table {
     await this.db.deleteFrom('logins').where('hash', '=', hash).execute()
   }
 
+  /** The hash of the oldest token that allows everything, if there is one. */
+  async hashOfAdmin(now: number): Promise<string | undefined> {
+    const row = await this.db
+      .selectFrom('tokens')
+      .select('hash')
+      .where('scopes', '=', JSON.stringify(['admin' satisfies Scope]))
+      .where('projects', 'is', null)
+      .where((is) => is.or([is('expires_at', 'is', null), is('expires_at', '>', now)]))
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(1)
+      .executeTakeFirst()
+    return row?.hash
+  }
+
   /** Whether there is a token that has not expired. */
   async hasAny(now: number): Promise<boolean> {
     const row = await this.db

@@ -21,6 +21,27 @@ describeBrowser('now', (browser) => {
     expect([refused, cookie, problems]).toEqual([expect.stringContaining('token'), '', []])
   })
 
+  it('lets in by a link once, and leaves its code nowhere in the browser', async () => {
+    const { page, url, loginLink, problems } = await openStage(await browser())
+    const link = loginLink()
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(`${request.url()} ${request.headers()['referer'] ?? ''}`))
+    await page.goto(link)
+    await page.getByText('No agent is at work.').waitFor()
+    const shown = page.url()
+    await page.reload()
+    await page.getByText('No agent is at work.').waitFor()
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.getByLabel('Token').waitFor()
+    // The page is there already: only what stands behind the # changes.
+    await page.goto(link)
+    await page.getByText('This link was used already, or is too old.').waitFor()
+    await page.goto(loginLink())
+    await page.getByText('No agent is at work.').waitFor()
+    const code = link.split('code=')[1] ?? ''
+    expect([shown, asked.filter((request) => request.includes(code)), problems]).toEqual([`${url}/#/now`, [], []])
+  })
+
   it('shows the text of a run as it comes, and stops it', async () => {
     const { page, logIn, say, problems } = await openStage(await browser())
     await logIn()

@@ -48,6 +48,8 @@ export async function openStage(browser: Browser, options: StageOptions = {}) {
   return {
     page,
     url,
+    /** As `aetheel dashboard` prints it. */
+    loginLink: (): string => gateway.loginLink().url,
     token,
     client: gateway.client,
     store: gateway.gateway.store,

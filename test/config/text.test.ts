@@ -36,6 +36,7 @@ describe('configText', () => {
           configText({
             schemaUrl: directory,
             agentBackend: 'gemini',
+            agentPermissions: 'ask',
             project: { id: 'a-b', directory: path, discordChannel: { id: '100000000000000001', name } },
             discord: { token: discordBotToken, owner: { id: '100000000000000002', name: owner } },
           }),
@@ -43,10 +44,11 @@ describe('configText', () => {
         expect(loadConfig(environment, file)).toEqual({
           ...defaults,
           configFile: file,
-          isAgentChosen: true,
           agentBackend: 'gemini',
           codeAgentDefault: 'gemini',
           backendCliPath: 'gemini',
+          agentPermissions: 'ask',
+          defaultProject: 'a-b',
           workingDir: resolve(path),
           projects: [{ id: 'a-b', directory: resolve(path), discordChannels: ['100000000000000001'] }],
           discordBotToken,

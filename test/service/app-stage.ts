@@ -9,6 +9,7 @@ import { createApp } from '../../src/service/app.js'
 import { issueToken } from '../../src/service/auth.js'
 import type { App, ServiceDependencies } from '../../src/service/dependencies.js'
 import { DEFAULT_LIMITS, type Limits } from '../../src/service/guards.js'
+import { LoginCodes } from '../../src/service/login-codes.js'
 import { registerRoutes } from '../../src/service/routes/index.js'
 import type { Scope } from '../../src/store/tokens.js'
 import { putDatabase } from '../kit/put-database.js'
@@ -40,12 +41,13 @@ export async function createStage({ environment = {}, limits = {}, addRoutes = (
   const config = loadConfig({ HOME: home, AETHEEL_HOME: home, HTTP_PORT: '0', ...environment })
   const gateway = { store, scrubber: createScrubber() }
   const dependencies = { config, gateway, log, now, newId: randomUUID, ...rest } as unknown as ServiceDependencies
-  const app = await createApp(dependencies, { ...DEFAULT_LIMITS, ...limits })
+  const codes = new LoginCodes(now)
+  const app = await createApp(dependencies, { ...DEFAULT_LIMITS, ...limits }, codes)
   addRoutes(app)
   onTestFinished(() => app.close())
   const tokenWith = async (scope: Scope, rest: { projects?: string[]; expiresAt?: number } = {}): Promise<string> =>
     (await issueToken(store.tokens, { name: scope, scope, ...rest }, { now, newId: randomUUID })).token
-  return { app, store, dependencies, config, home, clock, now, logged, tokenWith }
+  return { app, store, dependencies, config, home, clock, now, logged, tokenWith, codes }
 }
 
 /** The token as a header. */
@@ -68,6 +70,7 @@ export function allRoutes(dependencies: ServiceDependencies): Array<{ method: st
     ...recorded,
     { method: 'POST', url: '/tickets', scope: 'read' },
     { method: 'POST', url: '/login', scope: 'public' },
+    { method: 'POST', url: '/login/code', scope: 'public' },
     { method: 'POST', url: '/logout', scope: 'public' },
     { method: 'GET', url: '/me', scope: 'read' },
     { method: 'GET', url: '/openapi.json', scope: 'public' },

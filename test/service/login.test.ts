@@ -61,6 +61,14 @@ describe('a login', () => {
     expect(statuses).toEqual(tries.map(() => 401))
   })
 
+  it('hides its token from then on, and nothing that is no token', async () => {
+    const { login, tokenWith, dependencies } = await open()
+    const [token, invented] = [await tokenWith('read'), newToken()]
+    for (const tried of [token, invented]) await login(tried)
+    const { scrubber } = dependencies.gateway
+    expect([scrubber.scrub(token).includes(token), scrubber.scrub(invented)]).toEqual([false, invented])
+  })
+
   it('ends the one before it in the same browser, and after 30 days', async () => {
     const { url, clock, visit, login, tokenWith } = await open()
     const token = await tokenWith('read')
@@ -119,6 +127,68 @@ describe('a login', () => {
     const token = await tokenWith('admin')
     const response = await visit('POST', '/login', { origin: 'https://evil.example' }, { token })
     expect([response.status, response.headers.get('set-cookie')]).toEqual([403, null])
+  })
+})
+
+describe('a login by the code of a link', () => {
+  it('works once, with the rights of a token for everything', async () => {
+    const { visit, url, codes, tokenWith, logged } = await open()
+    await tokenWith('read')
+    await tokenWith('admin')
+    const { code } = codes.issue()
+    const first = await visit('POST', '/login/code', { origin: url }, { code })
+    const { page_key: pageKey } = (await first.json()) as { page_key: string }
+    const cookie = first.headers.get('set-cookie')?.split(';')[0] ?? ''
+    const me = await visit('GET', '/me', { cookie, 'x-aetheel-page-key': pageKey })
+    const second = await visit('POST', '/login/code', { origin: url }, { code })
+    expect({
+      me: await me.json(),
+      second: [second.status, second.headers.get('set-cookie'), await second.json()],
+      isLogged: logged.some((line) => line.includes(code)),
+    }).toEqual({
+      me: { name: 'admin', scopes: ['read', 'run', 'admin'], projects: null },
+      second: [
+        401,
+        null,
+        {
+          error: {
+            code: 'unauthorized',
+            message: 'This link was used already, or is too old. Make another with "aetheel dashboard".',
+          },
+        },
+      ],
+      isLogged: false,
+    })
+  })
+
+  it('makes a token for it where nobody has one for everything, and no second one', async () => {
+    const { visit, url, codes, tokenWith, store } = await open()
+    await tokenWith('admin', { projects: ['site'] })
+    await tokenWith('admin', { expiresAt: START_AT })
+    for (const { code } of [codes.issue(), codes.issue()]) {
+      expect((await visit('POST', '/login/code', { origin: url }, { code })).status).toBe(200)
+    }
+    expect((await store.tokens.list()).map(({ name }) => name).toSorted()).toEqual(['admin', 'admin', 'dashboard'])
+  })
+
+  it('is too late after ten minutes', async () => {
+    const { visit, url, codes, clock } = await open()
+    const [late, good] = [codes.issue(), codes.issue()]
+    clock.now = late.expiresAt
+    const refused = (await visit('POST', '/login/code', { origin: url }, { code: late.code })).status
+    clock.now = good.expiresAt - 1
+    const taken = (await visit('POST', '/login/code', { origin: url }, { code: good.code })).status
+    expect([late.expiresAt - START_AT, refused, taken]).toEqual([600_000, 401, 200])
+  })
+
+  it('is tried as often as any request from one address, and by no page of another origin', async () => {
+    const { visit, url, codes } = await open({ limits: { strangerRequestsPerMinute: 2 } })
+    const statuses: number[] = []
+    for (const origin of [url, url, url]) {
+      statuses.push((await visit('POST', '/login/code', { origin }, { code: newToken() })).status)
+    }
+    const foreign = await visit('POST', '/login/code', { origin: 'https://evil.example' }, { code: codes.issue().code })
+    expect([statuses, foreign.status]).toEqual([[401, 401, 429], 403])
   })
 })
 

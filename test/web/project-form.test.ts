@@ -18,6 +18,7 @@ const PROJECT: Project = {
   id: 'shop',
   name: 'Shop',
   directory: '/srv/shop',
+  is_default: false,
   pod: null,
   source: 'api',
   agent_provider: 'claudecode',

@@ -8,7 +8,8 @@ import { NowPage } from './pages/now.js'
 import { ErrorNote } from './parts/error-note.js'
 import { Page } from './parts/page.js'
 import { MeContext } from './me.js'
-import { type Route, hrefOf, useRoute } from './router.js'
+import { codeOfLink } from './login-link.js'
+import { type Route, hrefOf, parseHash, useRoute } from './router.js'
 import { applyTheme, currentTheme, THEMES } from './theme.js'
 
 export interface PageProps {
@@ -49,28 +50,52 @@ const PAGES: Partial<Record<string, PageEntry>> = {
   },
 }
 
-type Session = { state: 'unknown' } | { state: 'away' } | { state: 'failed'; words: string } | { state: 'in'; me: Me }
+type Session =
+  | { state: 'unknown' }
+  | { state: 'away'; note?: string }
+  | { state: 'failed'; words: string }
+  | { state: 'in'; me: Me }
 
 export function App() {
   const [session, setSession] = useState<Session>({ state: 'unknown' })
-  const look = (): void => {
+  const look = (note?: string): void => {
     api.me().then(
       (me) => setSession({ state: 'in', me }),
       (error: unknown) =>
-        setSession((before) => (before.state === 'away' ? before : { state: 'failed', words: wordsOf(error) })),
+        setSession((before) => {
+          if (before.state !== 'away') return { state: 'failed', words: wordsOf(error) }
+          return note === undefined ? before : { state: 'away', note }
+        }),
+    )
+  }
+  const enter = (): void => {
+    const code = codeOfLink()
+    if (code === undefined) return look()
+    api.loginWithCode(code).then(
+      (me) => setSession({ state: 'in', me }),
+      // This browser may be logged in all the same.
+      (error: unknown) => look(wordsOf(error)),
     )
   }
   useEffect(() => onSessionEnd(() => setSession({ state: 'away' })), [])
-  useEffect(look, [])
+  useEffect(() => {
+    enter()
+    // A link opened where the page is already changes only what stands behind the #.
+    const follow = (): void => {
+      if (parseHash(location.hash).page === 'login') enter()
+    }
+    addEventListener('hashchange', follow)
+    return () => removeEventListener('hashchange', follow)
+  }, [])
   switch (session.state) {
     case 'unknown':
       return null
     case 'away':
-      return <LoginPage onLogin={(me) => setSession({ state: 'in', me })} />
+      return <LoginPage note={session.note} onLogin={(me) => setSession({ state: 'in', me })} />
     case 'failed':
       return (
         <main class="alone">
-          <ErrorNote words={session.words} onRetry={look} />
+          <ErrorNote words={session.words} onRetry={() => look()} />
         </main>
       )
     default:

@@ -2,20 +2,18 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { abortable, wait, within } from '../../core/async.js'
+import { DEMO_AGENT } from '../../core/demo-agent.js'
 import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
 import { ControlClient } from '../control/client.js'
 import { type HistoryEntry, type Push, socketPath } from '../control/protocol.js'
 import { messageOf } from '../../errors.js'
+import { ownName } from '../own-name.js'
 import { ownCommand, startOwnProgram } from '../../processes/own-program.js'
 import { OWNER_MARKER } from '../../processes/process-owner.js'
 import { readProcessTable } from '../../processes/process-table.js'
 import type { Output } from '../turn-printer.js'
-
-/** A real executable that speaks Claude Code's wire format without a model. */
-const DEMO_AGENT = fileURLToPath(new URL('../../../demo/agent.mjs', import.meta.url))
 
 const START_LIMIT_MS = 30_000
 const ANSWER_LIMIT_MS = 30_000
@@ -54,7 +52,9 @@ async function demo(environment: NodeJS.ProcessEnv, stdout: Output, signal: Abor
     await answer
 
     const answered = await stage.countAnswers()
-    stage.say(`\n${answered} messages, ${answered} answers: none was lost, none was given twice.`)
+    stage.say(
+      `\n${answered} messages, ${answered} answers: none was lost, none was given twice.\n\nNow try it yourself: ${ownName({ environment })}`,
+    )
     return 0
   } catch (error) {
     if (!signal.aborted) stage.say(`\nThe demonstration failed: ${messageOf(error)}`)

@@ -17,7 +17,7 @@ import { requireBackend } from '../../runtime/required-agents.js'
 import { isLoopback } from '../../service/guards.js'
 import type { HttpServer } from '../../service/server.js'
 import { httpChannels } from '../../service/http-channel.js'
-import type { Log } from '../../log.js'
+import type { Log, LogLevel } from '../../log.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { gitRunner } from '../../projects/git-clone.js'
 import { ProjectService } from '../../projects/project-service.js'
@@ -28,10 +28,13 @@ export const PERMISSIONS_NOTE =
 
 const ASKING_NOTE = 'Agents ask for permission where you talk to them; projects may say otherwise.'
 
+/** In place of the agent's name, wherever one is shown. */
+export const DEMO_AGENT_NAME = 'the demonstration agent, without a model'
+
 export const PLAIN_HTTP_NOTE =
   'Other machines can reach the HTTP API, and tokens travel there in the clear: put a proxy with TLS in front of it.'
 
-interface StartOptions {
+export interface StartOptions {
   /** Updated in place when its file changes. */
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
@@ -40,6 +43,8 @@ interface StartOptions {
   stdout: Pick<NodeJS.WritableStream, 'write'>
   /** Stops the gateway. */
   signal: AbortSignal
+  /** Says what there is, in place of the usual lines. `missing` says why the agent cannot be used. */
+  announce: ((service: HttpServer | undefined, missing: string | undefined) => void) | undefined
 }
 
 export function registerStart(program: Command, context: CommandContext): void {
@@ -47,25 +52,36 @@ export function registerStart(program: Command, context: CommandContext): void {
     .command('start')
     .description('Run the gateway until it is stopped.')
     .action(async () => {
-      const { environment, scrubber } = context
       const config = context.readConfig()
-      const stop = new AbortController()
-      for (const signal of STOP_SIGNALS) {
-        process.on(signal, () => {
-          // The second signal exits at once, as a kill would: the guardian ends the agents, and the next start recovers.
-          if (stop.signal.aborted) process.exit(1)
-          stop.abort()
-        })
-      }
-      const log = context.openLog(config, 'info')
-      await start({ config, environment, log, scrubber, stdout: process.stdout, signal: stop.signal })
-      // Pending requests to a platform must not keep the process alive.
-      process.exit()
+      await runGateway(context, config, 'info')
     })
 }
 
+/** Runs the gateway until somebody stops this process, and ends it. */
+export async function runGateway(
+  context: CommandContext,
+  config: GatewayConfig,
+  level: LogLevel,
+  announce?: StartOptions['announce'],
+): Promise<never> {
+  const { environment, scrubber } = context
+  const stop = new AbortController()
+  for (const signal of STOP_SIGNALS) {
+    process.on(signal, () => {
+      // The second signal exits at once, as a kill would: the guardian ends the agents, and the next start recovers.
+      if (stop.signal.aborted) process.exit(1)
+      stop.abort()
+    })
+  }
+  const log = context.openLog(config, level)
+  await start({ config, environment, log, scrubber, stdout: process.stdout, signal: stop.signal, announce })
+  // Pending requests to a platform must not keep the process alive.
+  process.exit()
+}
+
 /** Runs the gateway until the signal fires. Contract: rejects if it cannot start, and then leaves nothing behind. */
-async function start({ config, environment, log, scrubber, stdout, signal }: StartOptions): Promise<void> {
+async function start(options: StartOptions): Promise<void> {
+  const { config, environment, log, scrubber, stdout, signal } = options
   const print = (line: string): void => void stdout.write(`${line}\n`)
   const path = socketPath(config.home)
   requireSocketPath(path)
@@ -94,19 +110,9 @@ async function start({ config, environment, log, scrubber, stdout, signal }: Sta
       },
     )
     try {
-      control = await startControlServer(path, gatewayHandlers(gateway, terminal, config, Date.now), log)
-      print(`Configuration: ${config.configFile ?? 'no file, environment and defaults'}`)
-      print(`Data: ${config.home}${gateway.store.engine === 'postgres' ? ', messages in PostgreSQL' : ''}`)
-      print(missing === undefined ? `Agent: ${config.agentBackend}` : `No agent yet. ${missing}`)
-      print(`Channels: ${channels.map(({ name }) => name).join(', ')}${discord ? '' : '; "aetheel init" adds Discord'}`)
-      if (whatsapp) print(`WhatsApp: ${describeWhatsApp(config)}`)
-      if (service) print(`Dashboard: ${service.url}; HTTP API described at ${service.url}/docs`)
-      if (service && !isLoopback(config.httpHost)) print(PLAIN_HTTP_NOTE)
-      if (service?.newTokenFile !== undefined) print(`A token for everything is in ${service.newTokenFile}`)
-      print(config.agentPermissions === 'allow' ? PERMISSIONS_NOTE : ASKING_NOTE)
-      print(
-        `Aetheel is running. ${missing === undefined ? 'Talk to it: aetheel chat' : 'The dashboard has the first steps.'}`,
-      )
+      control = await startControlServer(path, gatewayHandlers(gateway, terminal, config, Date.now, service), log)
+      if (options.announce) options.announce(service, missing)
+      else for (const line of describeStart(config, gateway.store.engine, channels, service, missing)) print(line)
       stopWatching = watchConfigFile(gateway, config, environment, log, print)
       await aborted(signal)
       print('Stopping: what is under way may finish. Once more, and it stops at once.')
@@ -120,7 +126,32 @@ async function start({ config, environment, log, scrubber, stdout, signal }: Sta
   }
 }
 
-/** Like `requireBackend`, but only returns the problem if nobody chose the agent: the dashboard says how to get one. */
+function describeStart(
+  config: GatewayConfig,
+  engine: Gateway['store']['engine'],
+  channels: Channel[],
+  service: HttpServer | undefined,
+  missing: string | undefined,
+): string[] {
+  const names = channels.map(({ name }) => name)
+  const agent = config.isDemoAgent ? DEMO_AGENT_NAME : config.agentBackend
+  return [
+    `Configuration: ${config.configFile ?? 'no file, environment and defaults'}`,
+    `Data: ${config.home}${engine === 'postgres' ? ', messages in PostgreSQL' : ''}`,
+    missing === undefined ? `Agent: ${agent}` : `No agent yet. ${missing}`,
+    `Channels: ${names.join(', ')}${names.includes('discord') ? '' : '; "aetheel init" adds Discord'}`,
+    ...(names.includes('whatsapp') ? [`WhatsApp: ${describeWhatsApp(config)}`] : []),
+    ...(service
+      ? [`Dashboard: ${service.url}; "aetheel dashboard" logs you in. HTTP API described at ${service.url}/docs`]
+      : []),
+    ...(service && !isLoopback(config.httpHost) ? [PLAIN_HTTP_NOTE] : []),
+    ...(service?.newTokenFile === undefined ? [] : [`A token for everything is in ${service.newTokenFile}`]),
+    config.agentPermissions === 'allow' ? PERMISSIONS_NOTE : ASKING_NOTE,
+    `Aetheel is running. ${missing === undefined ? 'Talk to it: aetheel chat' : 'The dashboard has the first steps.'}`,
+  ]
+}
+
+/** Like `requireBackend`, but only returns the problem if the agent may come later: the dashboard says how to get it. */
 async function missingAgent(
   config: GatewayConfig,
   environment: NodeJS.ProcessEnv,

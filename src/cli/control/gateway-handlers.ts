@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { TerminalChannel } from '../../channels/terminal.js'
-import type { ChannelHost, OutgoingFile } from '../../channels/types.js'
+import type { ChannelHost, OutgoingFile, Place } from '../../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../../config.js'
 import { defined } from '../../core/defined.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Gateway } from '../../gateway.js'
+import type { HttpServer } from '../../service/server.js'
 import type { Message } from '../../store/inbox.js'
 import type { Delivery } from '../../store/outbox.js'
 import { operations } from './operations.js'
@@ -21,17 +22,29 @@ export function gatewayHandlers(
   terminal: TerminalChannel,
   config: GatewayConfig,
   now: () => number,
+  /** Absent without the HTTP API. */
+  dashboard?: Pick<HttpServer, 'url' | 'loginLink'>,
 ): Handlers {
   const { store, scheduler } = gateway
   const host = gateway.hostOf(terminal.name)
   const startedAt = now()
+  const placeOf = (address: string): Place => defined({ address, projectId: config.defaultProject })
 
   const shared = operations({ ...gateway, now })
 
   return {
     ...shared,
 
-    status: async () => ({ id: gateway.id, pid: process.pid, startedAt, backend: config.agentBackend }),
+    status: async () => {
+      const { agentBackend: backend } = config
+      return defined({ id: gateway.id, pid: process.pid, startedAt, backend, dashboardUrl: dashboard?.url })
+    },
+
+    'dashboard.link': async () => {
+      if (dashboard) return dashboard.loginLink()
+      const advice = 'Take out HTTP_ENABLED=false, and start the gateway again.'
+      throw new GatewayError('http_unavailable', `The gateway runs without its HTTP API and dashboard. ${advice}`)
+    },
 
     'chat.attach': async ({ address, projectId }, peer) => {
       if (projectId !== undefined) await chooseProject(gateway, terminal.name, address, projectId, now)
@@ -58,7 +71,7 @@ export function gatewayHandlers(
       return { entries: entries.slice(-limit) }
     },
 
-    'chat.send': (message) => host.onMessage(message),
+    'chat.send': (message) => host.onMessage({ ...message, ...placeOf(message.address) }),
 
     'event.send': async ({ kind, text }) => {
       const { outputChannelId: address, discordBotToken } = config
@@ -82,7 +95,9 @@ export function gatewayHandlers(
 
     send: ({ to, text }) => scheduler.say(to, text),
 
-    'chat.command': async ({ address, author, line }) => ({ answer: await host.onCommand({ address }, author, line) }),
+    'chat.command': async ({ address, author, line }) => ({
+      answer: await host.onCommand(placeOf(address), author, line),
+    }),
   }
 }
 

@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { type Acceptance, EVENT_KINDS, type LiveEvent, type OutgoingReply } from '../../channels/types.js'
 import type { BeatResult } from '../../schedule/heartbeat.js'
+import type { LoginLink } from '../../service/server.js'
 import type { MessageState } from '../../store/schema.js'
 
 const name = () =>
@@ -23,6 +24,7 @@ const name = () =>
 /** The methods and their parameters. */
 export const PARAMETERS = {
   status: z.object({}),
+  'dashboard.link': z.object({}),
   'chat.attach': z.object({ address: name(), projectId: name().exactOptional() }),
   'chat.history': z.object({ address: name(), afterSeq: z.int().min(0), limit: z.int().min(1).max(500) }),
   'chat.send': z.object({ address: name(), platformId: name(), author: name(), text: z.string() }),
@@ -61,6 +63,7 @@ export type ResultOf<M extends MethodName> = Results[M]
 
 interface Results {
   status: GatewayStatus
+  'dashboard.link': LoginLink
   /** From now on, events and replies of this conversation are pushed. */
   'chat.attach': Record<string, never>
   /** The latest `limit` entries after `afterSeq`, oldest first. */
@@ -87,6 +90,8 @@ export interface GatewayStatus {
   pid: number
   startedAt: number
   backend: string
+  /** Absent without the HTTP API, and from an older gateway. */
+  dashboardUrl?: string
 }
 
 /** `seq` orders messages and replies of one conversation. */

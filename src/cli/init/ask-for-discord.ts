@@ -32,38 +32,50 @@ type Guild = Pick<RESTAPIPartialCurrentUserGuild, 'id' | 'name'>
 const REQUEST_TIMEOUT_MS = 10_000
 const POLL_MS = 3_000
 
-/** Asks for the Discord settings, and checks each answer with Discord. */
+const SKIP = { value: 'skip', label: 'Go on without Discord', hint: '"aetheel init" adds it later' } as const
+
+/** Asks for the Discord settings, and checks each answer with Discord. Undefined if the person goes on without it. */
 export async function askForDiscord(
   prompts: Prompts,
   config: GatewayConfig,
   pollMs: number = POLL_MS,
-): Promise<DiscordAnswers> {
+): Promise<DiscordAnswers | undefined> {
   const { REST } = await import('discord.js')
   const rest = new REST({ api: config.discordApiUrl, timeout: REQUEST_TIMEOUT_MS, retries: 1 })
-  const { token: given, identity } = await askForToken(prompts, config, rest)
-  const token = config.discordBotToken === undefined ? given : undefined
+  const given = await askForToken(prompts, config, rest)
+  if (!given) return undefined
+  const { identity } = given
+  const token = config.discordBotToken === undefined ? given.token : undefined
   if (!identity) {
     const question = 'Which user may always talk to it? Empty: the owner of the application'
     return { token, owner: await askForOwnerId(prompts, question) }
   }
   prompts.success(`The bot is ${nameOf(identity.user)}.`)
-  await checkIntent(prompts, config, rest, identity)
+  if (!(await checkIntent(prompts, config, rest, identity))) return undefined
   prompts.say(`To add the bot to a server, open this link:\n${await inviteLink(identity.application.id)}`)
   const owner = await askForOwner(prompts, identity)
+  if (owner === SKIP.value) return undefined
   const channel = await askForChannel(prompts, config, rest, pollMs)
   return { token, owner, channel, botName: printable(identity.user.username) }
 }
 
-/** No identity if the person continues although Discord could not be reached. */
+/** Undefined to go on without Discord; no identity if the person continues although it could not be reached. */
 async function askForToken(
   prompts: Prompts,
   config: GatewayConfig,
   rest: REST,
-): Promise<{ token: string; identity?: Identity }> {
+): Promise<{ token: string; identity?: Identity } | undefined> {
   const given = config.discordBotToken
   if (given === undefined) {
-    const advice = 'Make one there ("New Application"); on its page "Bot", "Reset Token" shows the token.'
-    prompts.say(`A bot needs an application at ${DEVELOPER_PORTAL}\n${advice}`)
+    prompts.say(
+      [
+        `A bot needs an application at ${DEVELOPER_PORTAL}`,
+        'Make one there ("New Application"). On its page "Bot":',
+        '- switch "Message Content Intent" on: without it the bot reads no messages',
+        '- switch "Public Bot" off, or others can add it to their servers',
+        '- "Reset Token" shows the token',
+      ].join('\n'),
+    )
   } else {
     prompts.say('The token is taken from DISCORD_BOT_TOKEN, and stays out of the file.')
   }
@@ -71,10 +83,12 @@ async function askForToken(
     const token =
       given ??
       (await prompts.secret({
-        message: 'The token of the bot',
-        problemOf: (value) => problemOf(discordTokenSchema, value),
+        message: 'The token of the bot. Empty: go on without Discord',
+        problemOf: (value) => (value === '' ? undefined : problemOf(discordTokenSchema, value)),
       }))
+    if (token === '') return undefined
     const outcome = await checkToken(prompts, config, rest.setToken(token))
+    if (outcome === 'skip') return undefined
     if (outcome !== 'ask again') return { token, ...outcome }
   }
 }
@@ -83,7 +97,7 @@ async function checkToken(
   prompts: Prompts,
   config: GatewayConfig,
   rest: REST,
-): Promise<'ask again' | { identity?: Identity }> {
+): Promise<'ask again' | 'skip' | { identity?: Identity }> {
   const isGiven = config.discordBotToken !== undefined
   for (;;) {
     try {
@@ -95,14 +109,17 @@ async function checkToken(
         { value: 'again', label: 'Try again' },
         ...(isGiven ? [] : [{ value: 'other' as const, label: 'Give another token' }]),
         { value: 'on', label: 'Go on without the check' },
+        SKIP,
       ])
       if (choice === 'on') return {}
+      if (choice === 'skip') return choice
       if (choice === 'other') return 'ask again'
     }
   }
 }
 
-async function checkIntent(prompts: Prompts, config: GatewayConfig, rest: REST, identity: Identity): Promise<void> {
+/** False to go on without Discord. */
+async function checkIntent(prompts: Prompts, config: GatewayConfig, rest: REST, identity: Identity): Promise<boolean> {
   let { application } = identity
   while (!readsMessages(application)) {
     const advice = `Switch "Message Content Intent" on, and save:\n${botPage(application.id)}`
@@ -110,21 +127,28 @@ async function checkIntent(prompts: Prompts, config: GatewayConfig, rest: REST, 
     const choice = await prompts.select('Is it on?', [
       { value: 'yes', label: 'Yes, look again' },
       { value: 'later', label: 'Later', hint: 'the gateway does not serve Discord without it' },
+      SKIP,
     ])
-    if (choice === 'later') return
+    if (choice !== 'yes') return choice === 'later'
     application = (await attempt(prompts, config, () => identify(rest)))?.application ?? application
   }
   prompts.success('It may read messages.')
+  return true
 }
 
-async function askForOwner(prompts: Prompts, { application }: Identity): Promise<DiscordAnswers['owner']> {
+async function askForOwner(
+  prompts: Prompts,
+  { application }: Identity,
+): Promise<DiscordAnswers['owner'] | typeof SKIP.value> {
   const owners = ownersOf(application)
   const choices: Choice<string>[] = [
     ...owners.map((user) => ({ value: user.id, label: nameOf(user), hint: printable(user.username) })),
     ...(owners.length > 1 ? [{ value: 'team', label: 'Everybody in the team that owns the application' }] : []),
     { value: 'other', label: 'Somebody else' },
+    SKIP,
   ]
   const choice = await prompts.select('Who may always talk to it?', choices)
+  if (choice === SKIP.value) return SKIP.value
   if (choice === 'team') return undefined
   if (choice !== 'other') return { id: choice, name: choices.find(({ value }) => value === choice)?.label ?? choice }
   return askForOwnerId(prompts, 'The id of that user. Empty: the owner of the application')

@@ -1,23 +1,21 @@
-import { constants, copyFileSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
-import type { BackendName } from '../../backends/types.js'
-import { CONFIG_FILE_NAME, expandHome, type GatewayConfig, loadConfig, loadConfigWithSources } from '../../config.js'
+import { CONFIG_FILE_NAME, type GatewayConfig, loadConfig, loadConfigWithSources } from '../../config.js'
 import { fileExists, readConfigFile } from '../../config/file.js'
 import { problemOf } from '../../config/problems.js'
 import { projectIdSchema } from '../../config/schema.js'
 import { VARIABLES } from '../../config/variables.js'
-import { configText } from '../../config/text.js'
-import { GatewayError, messageOf } from '../../errors.js'
-import { makePrivateDirectory } from '../../core/paths.js'
+import { GatewayError } from '../../errors.js'
 import type { ConfigLocation } from '../command-context.js'
-import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
+import { askForAgent, type Probe } from './ask-for-agent.js'
+import { askForDirectory, suggestedId } from './ask-for-directory.js'
 import { askForDiscord, type DiscordAnswers } from './ask-for-discord.js'
+import { ownName } from '../own-name.js'
 import { Prompts } from '../prompts.js'
+import { freeBackupName, writeSettings } from './write-settings.js'
 
 interface InitOptions extends ConfigLocation {
-  /** Every agent, and whether it is installed. */
-  probe: (config: GatewayConfig) => Promise<ProbedAgent[]>
+  probe: Probe
   input: Readable & { isTTY?: boolean }
   output: Writable
   /** How often to check whether the bot has been added to a server. */
@@ -29,8 +27,6 @@ interface Project {
   directory: string
 }
 
-const SCHEMA_URL = new URL('../../../aetheel.schema.json', import.meta.url).href
-
 /**
  * Asks for what a gateway needs, writes the configuration file and says what to do next. Returns the exit code.
  *
@@ -39,7 +35,7 @@ const SCHEMA_URL = new URL('../../../aetheel.schema.json', import.meta.url).href
 export async function init(options: InitOptions): Promise<number> {
   const config = loadConfig(options.environment)
   if (!options.input.isTTY) throw new GatewayError('request_invalid', withoutTerminal(config))
-  const prompts = new Prompts(options.input, options.output)
+  const prompts = new Prompts(options.input, options.output, '"aetheel init" begins again.')
   try {
     prompts.begin('Setting up Aetheel')
     await setUp(prompts, config, options)
@@ -55,19 +51,13 @@ export async function init(options: InitOptions): Promise<number> {
 
 async function setUp(prompts: Prompts, config: GatewayConfig, options: InitOptions): Promise<void> {
   const file = await askForFile(prompts, config, options)
-  const agentBackend = await askForAgent(prompts, config, await options.probe(config))
-  const project = await askForProject(prompts, options)
-  const discord = (await prompts.confirm('Shall people reach it on Discord?', true))
+  const agent = await askForAgent(prompts, config, options.probe)
+  const project = await askForProject(prompts, config, options)
+  const discord = (await prompts.confirm('Shall people reach it on Discord?', false))
     ? await askForDiscord(prompts, config, options.pollMs)
     : undefined
-  const text = configText({
-    schemaUrl: SCHEMA_URL,
-    agentBackend,
-    project: { ...project, discordChannel: discord?.channel },
-    discord,
-  })
-  makeDirectory(project.directory)
-  const backup = write(file, text, options.environment)
+  const settings = { ...agent, project: { ...project, discordChannel: discord?.channel }, discord }
+  const backup = writeSettings(file, settings, options.environment)
   prompts.success(`Written: ${file}${backup === undefined ? '' : `\nThe one before is kept: ${backup}`}`)
   for (const warning of warningsOf(file, options)) prompts.warn(warning)
   prompts.say(['Next:', ...nextSteps(options, discord)].join('\n'))
@@ -100,26 +90,8 @@ async function askForPlace(prompts: Prompts, home: string, here: string): Promis
   return join(directory, CONFIG_FILE_NAME)
 }
 
-async function askForAgent(prompts: Prompts, config: GatewayConfig, agents: ProbedAgent[]): Promise<BackendName> {
-  const isFound = ({ probe }: ProbedAgent): boolean => probe.isFound
-  const sorted = agents.toSorted((a, b) => Number(isFound(b)) - Number(isFound(a)))
-  if (!agents.some(isFound)) {
-    prompts.warn('No agent is installed here yet. Choose one and install it later; docs/backends says how.')
-  }
-  const choices = sorted.map(({ backend, probe }) => ({
-    value: backend.name(),
-    label: `${backend.name()} (${probe.isFound ? (probe.version ?? 'version unknown') : describeAbsence(probe)})`,
-  }))
-  const preferred = sorted.find(({ backend }) => backend.name() === config.agentBackend)
-  const initial = preferred?.probe.isFound ? config.agentBackend : choices[0]?.value
-  const name = await prompts.select('Which agent shall answer?', choices, initial)
-  const problems = agents.find(({ backend }) => backend.name() === name)?.probe.problems ?? []
-  for (const problem of problems) prompts.warn(problem)
-  return name
-}
-
-async function askForProject(prompts: Prompts, { cwd, environment }: InitOptions): Promise<Project> {
-  const directory = await askForDirectory(prompts, cwd, environment)
+async function askForProject(prompts: Prompts, config: GatewayConfig, options: InitOptions): Promise<Project> {
+  const directory = await askForDirectory(prompts, config, options)
   const id = await prompts.text({
     message: 'What shall this project be called?',
     initialValue: suggestedId(directory),
@@ -128,74 +100,8 @@ async function askForProject(prompts: Prompts, { cwd, environment }: InitOptions
   return { id, directory }
 }
 
-async function askForDirectory(prompts: Prompts, cwd: string, environment: NodeJS.ProcessEnv): Promise<string> {
-  for (;;) {
-    const answer = await prompts.text({
-      message: 'In which directory shall it work?',
-      initialValue: cwd,
-      problemOf: (value) => {
-        if (value === '') return 'Name a directory.'
-        const found = statSync(resolve(cwd, expandHome(value, environment)), { throwIfNoEntry: false })
-        return found && !found.isDirectory() ? 'That is no directory.' : undefined
-      },
-    })
-    const directory = resolve(cwd, expandHome(answer, environment))
-    if (fileExists(directory) || (await prompts.confirm(`${directory} is not there. Make it?`, true))) return directory
-  }
-}
-
-/** The directory's name, reduced to what an id allows. */
-function suggestedId(directory: string): string {
-  const id = basename(directory)
-    .replaceAll(/[^A-Za-z0-9_-]+/g, '-')
-    .replace(/^[^A-Za-z0-9]+/, '')
-    .slice(0, 64)
-  return id === '' ? 'main' : id
-}
-
-function makeDirectory(path: string): void {
-  try {
-    mkdirSync(path, { recursive: true })
-  } catch (error) {
-    const message = `${path} cannot be made (${messageOf(error)}). Nothing was written.`
-    throw new GatewayError('config_invalid', message, { cause: error })
-  }
-}
-
-/** Contract: atomic, and accessible to us alone. Returns the path of the previous file's backup. */
-function write(file: string, text: string, environment: NodeJS.ProcessEnv): string | undefined {
-  try {
-    makePrivateDirectory(dirname(file))
-    return replace(file, text, (draft) => loadConfig(environment, draft))
-  } catch (error) {
-    throw new GatewayError('config_invalid', `${file} cannot be written: ${messageOf(error)}`, { cause: error })
-  }
-}
-
-function replace(file: string, text: string, check: (draft: string) => void): string | undefined {
-  const draft = `${file}.${process.pid}.new`
-  writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
-  try {
-    check(draft)
-    const backup = fileExists(file) ? freeBackupName(file) : undefined
-    if (backup !== undefined) copyFileSync(file, backup, constants.COPYFILE_EXCL)
-    renameSync(draft, file)
-    return backup
-  } finally {
-    rmSync(draft, { force: true })
-  }
-}
-
-/** An unused name, so that earlier backups stay. */
-function freeBackupName(file: string): string {
-  for (let count = 1; ; count += 1) {
-    const backup = `${file}.bak${count === 1 ? '' : count}`
-    if (!fileExists(backup)) return backup
-  }
-}
-
 /** Where the effective settings differ from the answers just given. */
-function warningsOf(file: string, { environment, cwd, explicit }: InitOptions): string[] {
+export function warningsOf(file: string, { environment, cwd, explicit }: ConfigLocation): string[] {
   const { config, sourceOf } = loadConfigWithSources(environment, file)
   const written = readConfigFile(file)
   const overridden = Object.entries(VARIABLES)
@@ -211,21 +117,16 @@ function warningsOf(file: string, { environment, cwd, explicit }: InitOptions): 
   ]
 }
 
-function nextSteps({ explicit }: InitOptions, discord: DiscordAnswers | undefined): string[] {
-  const command = explicit === undefined ? 'aetheel' : `aetheel --config ${shellWord(explicit)}`
+function nextSteps(options: InitOptions, discord: DiscordAnswers | undefined): string[] {
+  const command = ownName(options)
   return [
     `${command} doctor   checks everything`,
     `${command} start    runs the gateway`,
-    discord ? `Then say hello: ${hello(discord)}` : `${command} chat     talks to it here`,
+    discord ? `Then say hello: ${hello(discord)}` : `${command} chat     talks to it in another terminal`,
   ]
 }
 
 function hello({ botName = 'the bot', channel }: DiscordAnswers): string {
   const place = channel === undefined ? 'in a channel that it sees, or in a direct message' : `in ${channel.name}`
   return `write "@${botName} hello" ${place}`
-}
-
-/** Quoted for a shell if necessary. */
-function shellWord(text: string): string {
-  return /^[\w./~-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

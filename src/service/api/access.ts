@@ -9,6 +9,10 @@ export const loginBodySchema = z.strictObject({
   token: z.string().trim().max(200).describe('One of "aetheel tokens create", or the first one.'),
 })
 
+export const codeBodySchema = z.strictObject({
+  code: z.string().max(200).describe('From the link that "aetheel dashboard" prints. It works once.'),
+})
+
 export const meSchema = z.object({
   name: z.string().describe('The name of the token.'),
   scopes: z.array(z.enum(SCOPES)).describe('Everything that it allows.'),

@@ -29,6 +29,7 @@ export const projectSchema = z.object({
   name: z.string(),
   directory: z.string().describe('Of the pod, where there is one.'),
   pod: projectPodSchema.nullable().describe('The pod in which the agent and commands run; null for this machine.'),
+  is_default: z.boolean().describe('Whether conversations that have no other project work in it.'),
   source: z
     .enum(['file', 'api', 'cluster'])
     .describe(

@@ -18,6 +18,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     return toWire(api.projectSchema, {
       ...project,
       name: project.name ?? project.id,
+      isDefault: project.id === config.defaultProject,
       pod: project.pod && toWire(api.projectPodSchema, project.pod),
       agentProvider: providerOf(backend),
       agentCapabilities: toWire(capabilitiesSchema, agent.capabilities()),

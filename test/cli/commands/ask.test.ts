@@ -55,7 +55,7 @@ describe.concurrent('aetheel ask', () => {
 
   it('prints every event as a line of JSON', async (test) => {
     const terminal = new Terminal(test)
-    const { exitCode, stdout, stderr } = await terminal.run(['ask', '--json', 'Hello'], { env: DEMO })
+    const { exitCode, stdout, stderr } = await terminal.run(['ask', '--json', 'What is my name?'], { env: DEMO })
     const events = stdout
       .trimEnd()
       .split('\n')
@@ -210,7 +210,7 @@ describe.concurrent('aetheel ask', () => {
   it('reads the configuration file', async (test) => {
     const terminal = new Terminal(test)
     const file = terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}' /* not installed */ }`)
-    const { exitCode, stdout } = await terminal.run(['--config', file, 'ask', 'Hello'])
+    const { exitCode, stdout } = await terminal.run(['--config', file, 'ask', 'What is my name?'])
     expect([exitCode, stdout]).toEqual([0, 'I do not know it yet.\n'])
   })
 })

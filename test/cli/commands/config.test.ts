@@ -131,6 +131,7 @@ promptDir             default                          "/data/prompt"
 hooks[0]              file                             {"on":["error"],"url":"https://hooks.example/***","timeoutMs":10000}
 hooks[1]              file                             {"on":["reply-sent"],"command":["tell","me"],"timeoutMs":10000}
 projects[0]           file                             {"id":"web","directory":"/srv/web"}
+defaultProject        default                          -
 discordBotToken       environment (DISCORD_BOT_TOKEN)  "***"
 discordOwnerId        default                          -
 discordGuilds         default                          []

@@ -7,7 +7,13 @@ describe.concurrent('aetheel demo', () => {
     const { exitCode, stdout, stderr } = await terminal.run(['demo'])
     const lines = stdout.trimEnd().split('\n')
     const answers = lines.flatMap((line) => /^ +(ada|grace) +answer +(.*)$/.exec(line)?.slice(1, 3).join(': ') ?? [])
-    expect({ exitCode, stderr, answers: answers.toSorted(), last: lines.at(-1), left: terminal.processes() }).toEqual({
+    expect({
+      exitCode,
+      stderr,
+      answers: answers.toSorted(),
+      last: lines.slice(-3),
+      left: terminal.processes(),
+    }).toEqual({
       exitCode: 0,
       stderr: '',
       answers: [
@@ -17,7 +23,7 @@ describe.concurrent('aetheel demo', () => {
         'grace: There are 2 files here, hello.txt and notes.md. I asked a real shell.',
         'grace: Your name is Grace; you told me earlier in this session.',
       ],
-      last: '5 messages, 5 answers: none was lost, none was given twice.',
+      last: ['5 messages, 5 answers: none was lost, none was given twice.', '', 'Now try it yourself: aetheel'],
       left: [],
     })
   })
@@ -34,6 +40,7 @@ describe.concurrent('aetheel', () => {
         ...[
           'init',
           'start',
+          'dashboard',
           'chat',
           'ask',
           'event',

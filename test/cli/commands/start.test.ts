@@ -21,7 +21,9 @@ describe.concurrent('aetheel start', () => {
         `Data: ${join(terminal.home, '.aetheel')}`,
         'Agent: claude',
         'Channels: terminal, http, web; "aetheel init" adds Discord',
-        expect.stringMatching(/^Dashboard: http:\/\/127\.0\.0\.1:\d+; HTTP API described at .*\/docs$/),
+        expect.stringMatching(
+          /^Dashboard: http:\/\/127\.0\.0\.1:\d+; "aetheel dashboard" logs you in\. HTTP API described at .*\/docs$/,
+        ),
         `A token for everything is in ${join(terminal.home, '.aetheel', 'http-token')}`,
         'Agents work without asking for permission: they may change and run everything that you may.',
         'Aetheel is running. Talk to it: aetheel chat',
@@ -30,19 +32,22 @@ describe.concurrent('aetheel start', () => {
     ])
   })
 
-  it('starts without an agent that nobody chose, and says what to do next', async (test) => {
-    const terminal = new Terminal(test)
-    const gateway = await terminal.startGateway({ PATH: terminal.home })
-    gateway.kill('SIGTERM')
-    expect([await gateway.exited, gateway.stdout]).toEqual([
-      0,
-      expect.stringMatching(
-        /^No agent yet\. The agent claude cannot be used\. [^]*The dashboard has the first steps\.$/m,
-      ),
-    ])
-  })
+  it.for([{}, { AGENT_BACKEND: 'claude' }])(
+    'starts without the agent of %j, and says where to go on',
+    async (settings, test) => {
+      const terminal = new Terminal(test)
+      const gateway = await terminal.startGateway({ PATH: terminal.home, ...settings })
+      gateway.kill('SIGTERM')
+      expect([await gateway.exited, gateway.stdout]).toEqual([
+        0,
+        expect.stringMatching(
+          /^No agent yet\. The agent claude cannot be used\. [^]*The dashboard has the first steps\.$/m,
+        ),
+      ])
+    },
+  )
 
-  it.for([{ AGENT_BACKEND: 'claude' }, { BACKEND_CLI_PATH: 'claude' }, { HTTP_ENABLED: 'false' }])(
+  it.for([{ BACKEND_CLI_PATH: 'claude' }, { HTTP_ENABLED: 'false' }])(
     'does not start without an agent with %j',
     async (settings, test) => {
       const terminal = new Terminal(test)

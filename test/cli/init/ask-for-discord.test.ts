@@ -14,10 +14,12 @@ import {
   ENTER,
   ID,
   Machine,
+  PERMISSIONS,
   type Person,
   WHERE,
 } from './init-stage.js'
 
+const UP = '\u001B[A'
 const TOKEN = 'The token of the bot'
 const UNCHECKED = 'The token could not be checked. What now?'
 const OWNER = 'Who may always talk to it?'
@@ -56,7 +58,10 @@ describe.concurrent('aetheel init with Discord', () => {
     },
   },
 
-  // Where agents work in conversations that have no project.
+  // The project of conversations that choose none.
+  defaultProject: 'My-project',
+
+  // Where agents work without a project.
   workingDir: '${machine.project}',
 
   // The token of the Discord bot. Whoever has it is the bot: keep this file to yourself.
@@ -91,8 +96,7 @@ describe.concurrent('aetheel init with Discord', () => {
 
   it('asks again for a token that is wrong, by its looks or to Discord', async (test) => {
     const { machine, discord, person } = await atDiscord(test)
-    await person.answer(TOKEN, ENTER)
-    await person.answer('must not be empty', `Bot x${ENTER}`)
+    await person.answer(TOKEN, `Bot x${ENTER}`)
     await person.answer('without "Bot " before it', `wrong${ENTER}`)
     await person.answer('Discord refuses the token', '')
     await person.answer(TOKEN, ` ${discord.token} ${ENTER}`)
@@ -199,6 +203,46 @@ describe.concurrent('aetheel init with Discord', () => {
     expect([await person.exitCode, machine.config().projects[0]?.discordChannels]).toEqual([0, undefined])
   })
 
+  it('says before the token which switches the bot needs', async (test) => {
+    const { person } = await atDiscord(test)
+    await person.answer('switch "Message Content Intent" on', '')
+    await person.answer('switch "Public Bot" off', '')
+    await person.answer(TOKEN, CTRL_C)
+    expect(await person.exitCode).toBe(1)
+  })
+
+  it.for<[string, (person: Person, discord: FakeDiscord) => Promise<void>]>([
+    ['at the token', (person) => person.answer(TOKEN, ENTER)],
+    [
+      'when the token cannot be checked',
+      async (person, discord) => {
+        discord.goOffline()
+        await person.answer(TOKEN, `some.token${ENTER}`)
+        await person.answer(UNCHECKED, UP + ENTER)
+      },
+    ],
+    [
+      'while the bot may not read',
+      async (person, discord) => {
+        discord.applicationFlags = 0
+        await person.answer(TOKEN, discord.token + ENTER)
+        await person.answer('Is it on?', UP + ENTER)
+      },
+    ],
+    [
+      'at the owner',
+      async (person, discord) => {
+        await person.answer(TOKEN, discord.token + ENTER)
+        await person.answer(OWNER, UP + ENTER)
+      },
+    ],
+  ])('lets one go on without Discord %s', async ([, leave], test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    await leave(person, discord)
+    const exitCode = await person.exitCode
+    expect([exitCode, machine.config().discordBotToken]).toEqual([0, undefined])
+  })
+
   it('writes nothing when it is left at a question about Discord', async (test) => {
     const discord = await FakeDiscord.start()
     test.onTestFinished(() => discord.stop())
@@ -232,5 +276,6 @@ async function atDiscord(test: TestContext, { isTokenSet = false } = {}) {
 }
 
 async function toDiscord(person: Person): Promise<void> {
-  for (const question of [WHERE, AGENT, DIRECTORY, ID, DISCORD]) await person.answer(question, ENTER)
+  for (const question of [WHERE, AGENT, PERMISSIONS, DIRECTORY, ID]) await person.answer(question, ENTER)
+  await person.answer(DISCORD, 'y')
 }

@@ -7,6 +7,7 @@ import { createBackend } from '../../../src/backends/registry.js'
 import { BACKEND_NAMES } from '../../../src/backends/types.js'
 import { probeAll } from '../../../src/cli/probed-agents.js'
 import { init } from '../../../src/cli/init/init.js'
+import { onboard } from '../../../src/cli/onboarding/onboard.js'
 import { backendConfig, type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { agentPath } from '../../kit/agents.js'
 import { FakeTerminal } from '../fake-terminal.js'
@@ -20,6 +21,7 @@ export const CTRL_U = '\u0015'
 
 export const WHERE = 'Where shall the settings be kept?'
 export const AGENT = 'Which agent shall answer?'
+export const PERMISSIONS = 'What may the agent do?'
 export const DIRECTORY = 'In which directory shall it work?'
 export const ID = 'What shall this project be called?'
 export const DISCORD = 'Shall people reach it on Discord?'
@@ -42,14 +44,19 @@ export class Machine {
     symlinkSync(agentPath('fake-agent.sh'), join(this.directory, 'bin/codex'))
   }
 
+  /** Answers the questions of the first start, which ends there. */
+  meet(options: { variables?: NodeJS.ProcessEnv; cwd?: string } = {}): Person {
+    const environment = { ...this.environment, ...options.variables }
+    const probe = probeIn(environment)
+    return new Person(true, async ({ input, output }) => {
+      const file = await onboard({ environment, cwd: options.cwd ?? this.project, probe, input, output })
+      return file === undefined ? 1 : 0
+    })
+  }
+
   begin(options: { variables?: NodeJS.ProcessEnv; explicit?: string; isTerminal?: boolean } = {}): Person {
     const environment = { ...this.environment, ...options.variables }
-    const probe = (config: GatewayConfig) =>
-      probeAll(
-        BACKEND_NAMES.map((name) =>
-          createBackend(name, backendConfig(config, name), { environment, passVariables: [], log: SILENT_LOG }),
-        ),
-      )
+    const probe = probeIn(environment)
     return new Person(options.isTerminal ?? true, ({ input, output }) =>
       init({
         environment,
@@ -67,6 +74,15 @@ export class Machine {
   config(): GatewayConfig {
     return loadConfig(this.environment, this.file)
   }
+}
+
+function probeIn(environment: NodeJS.ProcessEnv) {
+  return (config: GatewayConfig) =>
+    probeAll(
+      BACKEND_NAMES.map((name) =>
+        createBackend(name, backendConfig(config, name), { environment, passVariables: [], log: SILENT_LOG }),
+      ),
+    )
 }
 
 /** Reads a screen and presses keys. */

@@ -3,7 +3,19 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { configCheck } from '../../../src/cli/commands/config.js'
 import { loadConfig } from '../../../src/config.js'
-import { AGENT, CTRL_C, CTRL_U, DIRECTORY, DISCORD, DOWN, ENTER, ID, Machine, WHERE } from './init-stage.js'
+import {
+  AGENT,
+  CTRL_C,
+  CTRL_U,
+  DIRECTORY,
+  DISCORD,
+  DOWN,
+  ENTER,
+  ID,
+  Machine,
+  PERMISSIONS,
+  WHERE,
+} from './init-stage.js'
 
 const CTRL_D = '\u0004'
 
@@ -13,6 +25,7 @@ describe.concurrent('aetheel init without Discord', () => {
     const person = machine.begin()
     await person.answer(WHERE, ENTER)
     await person.answer(AGENT, ENTER)
+    await person.answer(PERMISSIONS, ENTER)
     await person.answer(DIRECTORY, ENTER)
     await person.answer(ID, ENTER)
     await person.answer(DISCORD, 'n')
@@ -34,8 +47,11 @@ describe.concurrent('aetheel init without Discord', () => {
 {
   $schema: 'file:…',
 
-  // The agent that answers: claude, codex, gemini, opencode, pi.
+  // The agent that answers: claude, codex, gemini, opencode, pi; or demo, which is built in and no model.
   agentBackend: 'codex',
+
+  // Whether it asks a person before commands and edits (ask), or does everything unasked (allow).
+  agentPermissions: 'ask',
 
   // Directories that conversations can work in, by their ids.
   projects: {
@@ -44,7 +60,10 @@ describe.concurrent('aetheel init without Discord', () => {
     },
   },
 
-  // Where agents work in conversations that have no project.
+  // The project of conversations that choose none.
+  defaultProject: 'My-project',
+
+  // Where agents work without a project.
   workingDir: '${machine.project}',
 }
 `,
@@ -57,14 +76,18 @@ describe.concurrent('aetheel init without Discord', () => {
     const machine = new Machine(test)
     const person = machine.begin()
     await person.answer(WHERE, ENTER)
-    await person.answer(AGENT, DOWN + ENTER)
+    await person.answer(AGENT, DOWN + DOWN + ENTER)
     await person.answer('CLI "claude" was not found', '')
+    await person.answer(PERMISSIONS, DOWN + ENTER)
     await person.answer(DIRECTORY, ENTER)
     await person.answer(ID, ENTER)
     await person.answer(DISCORD, 'n')
     await person.exitCode
-    const offered = person.screen().match(/● codex \(99\.1\.2\)\s+│  ○ claude \(not installed\)/)
-    expect([offered !== null, machine.config().agentBackend]).toEqual([true, 'claude'])
+    const offered = person
+      .screen()
+      .match(/● codex \(99\.1\.2\)\s+│  ○ demo \(built in[^)]*\)\s+│  ○ claude \(not installed\)/)
+    const { agentBackend, agentPermissions } = machine.config()
+    expect([offered !== null, agentBackend, agentPermissions]).toEqual([true, 'claude', 'allow'])
   })
 
   it('makes the directory of the project, and begins with the id that was typed', async (test) => {
@@ -72,6 +95,7 @@ describe.concurrent('aetheel init without Discord', () => {
     const person = machine.begin()
     await person.answer(WHERE, DOWN + ENTER)
     await person.answer(AGENT, ENTER)
+    await person.answer(PERMISSIONS, ENTER)
     await person.answer(DIRECTORY, `${CTRL_U}~/src/it's "new"${ENTER}`)
     await person.answer('is not there. Make it?', 'y')
     await person.answer(ID, `${CTRL_U}-x${ENTER}`)
@@ -91,6 +115,7 @@ describe.concurrent('aetheel init without Discord', () => {
     const person = machine.begin()
     await person.answer(WHERE, ENTER)
     await person.answer(AGENT, ENTER)
+    await person.answer(PERMISSIONS, ENTER)
     await person.answer(DIRECTORY, `${CTRL_U}notes${ENTER}`)
     await person.answer('That is no directory.', `${CTRL_U}elsewhere${ENTER}`)
     await person.answer('is not there. Make it?', 'n')
@@ -111,6 +136,7 @@ describe.concurrent('aetheel init without Discord', () => {
     await person.answer(WHERE, ENTER)
     await person.answer('keep it as aetheel.json5.bak2?', 'y')
     await person.answer(AGENT, ENTER)
+    await person.answer(PERMISSIONS, ENTER)
     await person.answer(DIRECTORY, ENTER)
     await person.answer(ID, ENTER)
     await person.answer(DISCORD, 'n')
@@ -143,6 +169,7 @@ describe.concurrent('aetheel init without Discord', () => {
     const person = machine.begin({ variables: { AGENT_BACKEND: 'pi' } })
     await person.answer(WHERE, ENTER)
     await person.answer(AGENT, ENTER)
+    await person.answer(PERMISSIONS, ENTER)
     await person.answer(DIRECTORY, ENTER)
     await person.answer(ID, ENTER)
     await person.answer(DISCORD, 'n')
@@ -157,7 +184,7 @@ describe.concurrent('aetheel init without Discord', () => {
     ['Ctrl-D', CTRL_D],
     ['Escape', '\u001B'],
   ] as const)('writes nothing when it is left with %s, at any question', async ([, key], test) => {
-    const questions = [WHERE, AGENT, DIRECTORY, ID, DISCORD]
+    const questions = [WHERE, AGENT, PERMISSIONS, DIRECTORY, ID, DISCORD]
     const ends = await Promise.all(
       questions.map(async (last, index) => {
         const machine = new Machine(test)
@@ -185,11 +212,12 @@ describe.concurrent('aetheel init without Discord', () => {
     const person = machine.begin()
     await person.answer(WHERE, ENTER)
     await person.answer(AGENT, ENTER)
+    await person.answer(PERMISSIONS, ENTER)
     await person.answer(DIRECTORY, ENTER)
     await person.answer(ID, ENTER)
     await person.answer(DISCORD, 'n')
     expect([await person.exitCode, readdirSync(machine.home)]).toEqual([1, ['.aetheel']])
-    expect(person.screen()).toContain('aetheel.json5 cannot be written: ')
+    expect(person.screen()).toMatch(/aetheel\.json5 cannot be written: .* set AETHEEL_HOME to another\./)
   })
 
   it('says what to do instead if there is no terminal', async (test) => {

@@ -10,6 +10,7 @@ it('shows a project with its agent and what that can do', async () => {
   expect(body).toEqual({
     id: 'site',
     name: 'site',
+    is_default: false,
     directory: site,
     pod: null,
     source: 'file',

@@ -11,7 +11,7 @@ export async function serve(place = new Place()) {
   const dependencies = await startService(place)
   const { gateway } = dependencies
   const server = await startHttpServer(dependencies)
-  const { url } = server
+  const { url, loginLink } = server
   const stop = async (): Promise<void> => {
     await server.close()
     await place.stop(gateway)
@@ -27,7 +27,7 @@ export async function serve(place = new Place()) {
       const [entry] = (await client.conversations.messages(id)).entries
       return entry?.type === 'message' && states.includes(entry.state) && entry
     }, states.join(' or '))
-  return { ...dependencies, site: place.site, url, token, client, clientWith, latest, stop }
+  return { ...dependencies, site: place.site, url, loginLink, token, client, clientWith, latest, stop }
 }
 
 /** The error code of a request, or `done`. */

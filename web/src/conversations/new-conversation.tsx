@@ -19,7 +19,8 @@ export function NewConversation() {
   /** Of a first message that did not get through, as far as is known: the next attempt does not begin another one. */
   const begun = useRef(drafts.get(DRAFT).begun)
   const before = begun.current?.wanted
-  const [projectId, setProjectId] = useState(before ? (before.project_id ?? '') : (own?.[0] ?? ''))
+  const [chosen, setChosen] = useState(before ? (before.project_id ?? '') : own?.[0])
+  const projectId = chosen ?? projects.value?.find((project) => project.is_default)?.id ?? ''
   const [provider, setProvider] = useState<GivenProvider | undefined>(before?.agent_provider)
   const [model, setModel] = useState(before?.model ?? '')
   const isHere = useRef(true)
@@ -62,7 +63,7 @@ export function NewConversation() {
       <div class="chat-choices">
         <label>
           Project
-          <select value={projectId} onChange={(event) => setProjectId(event.currentTarget.value)}>
+          <select value={projectId} onChange={(event) => setChosen(event.currentTarget.value)}>
             <ProjectOptions
               projects={projects.value ?? []}
               chosen={projectId || null}

@@ -4,7 +4,7 @@ import { api } from '../api.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { useAction } from '../use-action.js'
 
-export function LoginPage({ onLogin }: { onLogin: (me: Me) => void }) {
+export function LoginPage({ note, onLogin }: { note?: string | undefined; onLogin: (me: Me) => void }) {
   const [token, setToken] = useState('')
   const { run, isBusy, error } = useAction()
   return (
@@ -17,8 +17,12 @@ export function LoginPage({ onLogin }: { onLogin: (me: Me) => void }) {
         }}
       >
         <h1>Aetheel</h1>
+        {note !== undefined && <ErrorNote words={note} />}
         <p>
-          The first start of the gateway has written a token to <code>~/.aetheel/http-token</code>.{' '}
+          <code>aetheel dashboard</code> prints a link that logs you in, on the machine where the gateway runs.
+        </p>
+        <p>
+          Or use a token: the first start of the gateway has written one to <code>~/.aetheel/http-token</code>, and{' '}
           <code>aetheel tokens create</code> makes more.
         </p>
         <label>

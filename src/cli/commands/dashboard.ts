@@ -1,0 +1,20 @@
+import type { Command } from 'commander'
+import { openBrowser } from '../../processes/open-browser.js'
+import type { CommandContext } from '../command-context.js'
+import { withGateway } from '../with-control.js'
+
+export function registerDashboard(program: Command, context: CommandContext): void {
+  program
+    .command('dashboard')
+    .description('Print a link to the dashboard that logs your browser in, once.')
+    .option('--open', 'open it in the browser, too')
+    .action(async ({ open = false }: { open?: boolean }) => {
+      const { environment } = context
+      const { home } = context.readConfig()
+      const { url, expiresAt } = await withGateway(home, (control) => control.call('dashboard.link', {}))
+      console.log(url)
+      console.error(`It works once, within ${Math.round((expiresAt - Date.now()) / 60_000)} minutes.`)
+      if (open && !openBrowser(url, environment))
+        console.error('No browser can be opened here: open the link yourself.')
+    })
+}

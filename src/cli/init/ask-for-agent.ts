@@ -1,0 +1,89 @@
+import type { AgentProbe, BackendName, Permissions } from '../../backends/types.js'
+import type { GatewayConfig } from '../../config.js'
+import { DEMO } from '../../config/values.js'
+import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
+import type { Choice, Prompts } from '../prompts.js'
+
+type ChosenAgent = BackendName | typeof DEMO
+
+interface AgentAnswers {
+  agentBackend: ChosenAgent
+  agentPermissions: Permissions
+}
+
+/** How well an agent can be used, and so which one is offered first. */
+type Readiness = 'ready' | 'found' | 'missing'
+
+const ORDER: Readiness[] = ['ready', 'found', 'missing']
+
+/** The only one that has no way to ask for permission. */
+const NEVER_ASKS: ChosenAgent = 'pi'
+
+/** Finds every agent that a configuration describes. */
+export type Probe = (config: GatewayConfig) => Promise<ProbedAgent[]>
+
+/** Asks which agent answers, and whether it asks before it acts. */
+export async function askForAgent(prompts: Prompts, config: GatewayConfig, probe: Probe): Promise<AgentAnswers> {
+  const agents = await probe(withoutDemo(config))
+  for (;;) {
+    const agentBackend = await askForName(prompts, config, agents)
+    const agentPermissions = await askForPermissions(prompts, agentBackend)
+    if (agentPermissions !== undefined) return { agentBackend, agentPermissions }
+  }
+}
+
+async function askForName(prompts: Prompts, config: GatewayConfig, agents: ProbedAgent[]): Promise<ChosenAgent> {
+  const sorted = agents.toSorted((a, b) => ORDER.indexOf(readinessOf(a.probe)) - ORDER.indexOf(readinessOf(b.probe)))
+  const installed = sorted.filter(({ probe }) => probe.isFound)
+  const missing = sorted.filter(({ probe }) => !probe.isFound)
+  const choices: Choice<ChosenAgent>[] = [
+    ...installed.map(choiceOf),
+    { value: DEMO, label: 'demo (built in: no account, and no model)', hint: 'to look around' },
+    ...missing.map(choiceOf),
+  ]
+  const [first] = installed
+  if (!first) prompts.warn('No agent is installed here yet. Try the built-in one, or choose one and install it later.')
+  const isAsGood = ({ probe }: ProbedAgent): boolean =>
+    first !== undefined && readinessOf(probe) === readinessOf(first.probe)
+  const preferred = installed.find((agent) => agent.backend.name() === config.agentBackend && isAsGood(agent))
+  const initial = config.isDemoAgent ? undefined : (preferred ?? first)?.backend.name()
+  const name = await prompts.select('Which agent shall answer?', choices, initial ?? DEMO)
+  const problems = agents.find(({ backend }) => backend.name() === name)?.probe.problems ?? []
+  for (const problem of problems) prompts.warn(problem)
+  return name
+}
+
+/** Undefined to choose another agent. */
+async function askForPermissions(prompts: Prompts, agent: ChosenAgent): Promise<Permissions | undefined> {
+  const allow = {
+    value: 'allow',
+    label: 'Allow everything: it changes and runs, unasked, what you may',
+  } as const
+  const question = 'What may the agent do?'
+  if (agent === NEVER_ASKS) {
+    prompts.warn('Pi has no way to ask for permission.')
+    const choice = await prompts.select(question, [allow, { value: 'back', label: 'Choose another agent' }])
+    return choice === 'back' ? undefined : choice
+  }
+  return prompts.select<Permissions>(question, [
+    { value: 'ask', label: 'Ask before commands and edits: you allow or refuse each, where you talk to it' },
+    allow,
+  ])
+}
+
+/** Looks for the agent that the demonstration agent stands in for. */
+function withoutDemo(config: GatewayConfig): GatewayConfig {
+  return config.isDemoAgent ? { ...config, backendCliPath: config.agentBackend } : config
+}
+
+function choiceOf({ backend, probe }: ProbedAgent): Choice<ChosenAgent> {
+  const version = probe.isFound ? (probe.version ?? 'version unknown') : describeAbsence(probe)
+  const login = readinessOf(probe) === 'found' ? ', not logged in' : ''
+  return { value: backend.name(), label: `${backend.name()} (${version}${login})` }
+}
+
+/** The one place that judges a probe. */
+function readinessOf(probe: AgentProbe & { login?: { state?: string } }): Readiness {
+  if (!probe.isFound) return 'missing'
+  return probe.login?.state === 'logged-out' ? 'found' : 'ready'
+}
