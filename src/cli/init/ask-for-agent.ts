@@ -11,10 +11,8 @@ interface AgentAnswers {
   agentPermissions: Permissions
 }
 
-/** How well an agent can be used, and so which one is offered first. */
-type Readiness = 'ready' | 'found' | 'missing'
-
-const ORDER: Readiness[] = ['ready', 'found', 'missing']
+/** How well an agent can be used, best first: so they are offered. */
+const READINESS = ['logged-in', 'unknown', 'logged-out', 'missing'] as const
 
 /** The only one that has no way to ask for permission. */
 const NEVER_ASKS: ChosenAgent = 'pi'
@@ -33,7 +31,9 @@ export async function askForAgent(prompts: Prompts, config: GatewayConfig, probe
 }
 
 async function askForName(prompts: Prompts, config: GatewayConfig, agents: ProbedAgent[]): Promise<ChosenAgent> {
-  const sorted = agents.toSorted((a, b) => ORDER.indexOf(readinessOf(a.probe)) - ORDER.indexOf(readinessOf(b.probe)))
+  const sorted = agents.toSorted(
+    (a, b) => READINESS.indexOf(readinessOf(a.probe)) - READINESS.indexOf(readinessOf(b.probe)),
+  )
   const installed = sorted.filter(({ probe }) => probe.isFound)
   const missing = sorted.filter(({ probe }) => !probe.isFound)
   const choices: Choice<ChosenAgent>[] = [
@@ -78,12 +78,10 @@ function withoutDemo(config: GatewayConfig): GatewayConfig {
 
 function choiceOf({ backend, probe }: ProbedAgent): Choice<ChosenAgent> {
   const version = probe.isFound ? (probe.version ?? 'version unknown') : describeAbsence(probe)
-  const login = readinessOf(probe) === 'found' ? ', not logged in' : ''
+  const login = readinessOf(probe) === 'logged-out' ? ', not logged in' : ''
   return { value: backend.name(), label: `${backend.name()} (${version}${login})` }
 }
 
-/** The one place that judges a probe. */
-function readinessOf(probe: AgentProbe & { login?: { state?: string } }): Readiness {
-  if (!probe.isFound) return 'missing'
-  return probe.login?.state === 'logged-out' ? 'found' : 'ready'
+function readinessOf({ isFound, login }: AgentProbe): (typeof READINESS)[number] {
+  return isFound ? (login?.state ?? 'unknown') : 'missing'
 }
