@@ -7,7 +7,9 @@ import type { DoctorFlags } from '../doctor/doctor.js'
 export function registerDoctor(program: Command, context: CommandContext): void {
   program
     .command('doctor')
-    .description('Check every agent, the database, pods, Discord and WhatsApp, and say what to fix and how.')
+    .description(
+      'Check agents and their logins, directories, the database, pods, Discord and WhatsApp, and say what to fix and how.',
+    )
     .option('--live', 'let each installed agent answer once, which costs a few tokens')
     .option('--agent <name>', `look at this agent alone: ${BACKEND_NAMES.join(', ')}`, backendArgument)
     .action(async (flags: DoctorFlags) => {

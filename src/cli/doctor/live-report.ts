@@ -33,7 +33,7 @@ const TOOLS: Partial<Record<BackendName, string[]>> = {
   pi: ['read'],
 }
 
-/** Contract: never rejects. Afterwards neither a process nor a file of the turn is left, except the agent's session. */
+/** Contract: a turn that fails is a finding. Afterwards neither a process nor a file of the turn is left, except the agent's session. */
 export async function liveFinding({ backend, probe }: ProbedAgent, options: LiveOptions): Promise<Finding> {
   const { request, scrubber, signal, timeoutMs = TIMEOUT_MS, now } = options
   const name = backend.name()
