@@ -49,7 +49,7 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
   )
   const runtimes = new Map<BackendName, AgentRuntime>([['claude', runtime]])
   const agents = { resolve: () => ({ agent: askingAgent }) } as never
-  const credentials = { valuesFor: async () => [] } as unknown as CredentialStore
+  const credentials = { secretsFor: async () => ({ environment: {}, secretFiles: [] }) } as unknown as CredentialStore
   const dependencies = {
     ...{ config, agents, runtimes, channels: [], credentials, approvals, gatewayId: 'g', log: SILENT_LOG, now },
     metrics: { measured: (_work: Work, _backend: string, run: RunTurn) => run },
