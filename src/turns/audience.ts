@@ -52,11 +52,11 @@ export class Audience {
     activity.wrote(runId)
   }
 
-  readonly settled = ({ conversation, message, merged, mayHaveAsked }: Work): void => {
+  readonly settled = ({ conversation, message, merged }: Work): void => {
     const { streams, activity, approvals, archive } = this.dependencies
     for (const { id } of [message, ...merged]) streams.settled(id)
     activity.changed()
-    if (mayHaveAsked) approvals.closeQuestions()
+    approvals.closeQuestions()
     archive.update(conversation)
   }
 

@@ -222,7 +222,6 @@ export class Queue {
       message,
       merged,
       mayHaveMerged: merged.length > 0,
-      mayHaveAsked: !isFirst,
       conversation,
       ...(project && { project }),
       wasInterrupted,

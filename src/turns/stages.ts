@@ -146,7 +146,6 @@ export const insideRoots: Stage = (run, { project }, _plan, { config, now }) => 
 export const withApprovalsAndNotices: Stage = (run, work, plan, { approvals }) => {
   const { message, conversation } = work
   const { backend, notices = [], needsApproval = false } = plan
-  work.mayHaveAsked ||= needsApproval
   if (!needsApproval && notices.length === 0) return run
   return async (request, signal, listener) => {
     const { onEvent, notify } = withNotices(listener.onEvent, notices)

@@ -26,8 +26,6 @@ export interface Work {
   merged: Message[]
   /** Whether merged messages may be on record, whether or not the agent was told. */
   mayHaveMerged: boolean
-  /** Whether its agent may have asked for approval, in this attempt or an earlier one. */
-  mayHaveAsked: boolean
   conversation: Conversation
   project?: ProjectRecord
   /** Whether the last attempt was cut off. */

@@ -197,7 +197,6 @@ describeEngines('the queue', (engine) => {
           conversation: { id: conversationId, channel: CHANNEL, address: 'a', projectId: 'site', backend: 'pi' },
           merged: [],
           mayHaveMerged: false,
-          mayHaveAsked: false,
           project: { ...project, source: 'file', instance: expect.any(String), createdAt: 1, updatedAt: 1 },
           wasInterrupted: false,
           cutOff: [],
