@@ -35,7 +35,7 @@ done
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"About %s"}\\n' "$id" "$name"
 `
 
-/** Ten times what it takes on a quiet machine with two cores. */
+/** Only guards against a hang. */
 const timeout = 60_000 + MESSAGES * 1_000
 
 it(
