@@ -195,8 +195,9 @@ halt() {
   sweep
 }
 
+# Whoever waits for it must not find its sleep still dying.
 nap() {
-  trap 'kill "$!"; exit' TERM
+  trap 'kill "$!"; wait "$!"; exit' TERM
   sleep "$1" &
   wait "$!"
   kill "$!"

@@ -156,7 +156,8 @@ export class FakeContainer {
           if ((await readlink(`/proc/${pid}/ns/pid`)) !== namespace) return []
           const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').join(' ').trim()
           const isDead = /\) [ZX] /.test(await readFile(`/proc/${pid}/stat`, 'utf8'))
-          return isDead ? [] : [{ pid: Number(pid), command }]
+          // One without a command line has given up its memory and is about to be a zombie.
+          return isDead || command === '' ? [] : [{ pid: Number(pid), command }]
         } catch {
           return [] // It has ended since.
         }

@@ -99,10 +99,7 @@ function startWarmProcess(
   /** Processes with a session of their own from before the first turn, and tools that earlier turns left running. */
   let background: ProcessEntry[] = []
 
-  let stderr = new BoundedText()
-  const stderrDecoder = new StringDecoder('utf8')
-  const stderrText = new StreamedText<'stderr'>(scrubber)
-
+  const stderr = new TurnStderr(scrubber)
   let bytes = 0
   /** Printed while no turn was running. */
   let idleBytes = 0
@@ -151,7 +148,7 @@ function startWarmProcess(
     },
     onStderr(chunk) {
       countIdleOutput(chunk.length)
-      for (const { text } of stderrText.push(stderrDecoder.write(chunk), 'stderr')) stderr.append(text)
+      stderr.push(chunk)
     },
   })
   const connection = connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
@@ -192,13 +189,9 @@ function startWarmProcess(
       // Two rounds of the event loop: by then, everything that is in the pipe now has been read.
       await nextRound()
       await nextRound()
-      stderrText.flush()
-      stderr = new BoundedText()
+      stderr.clear()
     },
-    stderr() {
-      for (const { text } of stderrText.flush()) stderr.append(text)
-      return stripAnsi(stderr.toString())
-    },
+    stderr: () => stderr.read(),
     async endStrays(wasStopped) {
       if (listeners.size > 0) return
       // Before any await: later processes belong to another turn.
@@ -208,6 +201,31 @@ function startWarmProcess(
       await child.endStrays('descendants')
     },
     stop,
+  }
+}
+
+/** Scrubbed as it arrives: truncated, a secret would not be recognised. */
+class TurnStderr {
+  #kept = new BoundedText()
+  readonly #decoder = new StringDecoder('utf8')
+  readonly #text: StreamedText<'stderr'>
+
+  constructor(scrubber: Scrubber) {
+    this.#text = new StreamedText(scrubber)
+  }
+
+  push(chunk: Buffer): void {
+    for (const { text } of this.#text.push(this.#decoder.write(chunk), 'stderr')) this.#kept.append(text)
+  }
+
+  read(): string {
+    for (const { text } of this.#text.flush()) this.#kept.append(text)
+    return stripAnsi(this.#kept.toString())
+  }
+
+  clear(): void {
+    this.#text.flush()
+    this.#kept = new BoundedText()
   }
 }
 
