@@ -87,6 +87,8 @@ function placeOf(
       OPENCODE_MANAGED: 'true',
     },
     stays: isOfServer,
+    // After its answer, OpenCode compares its snapshots of the directory with git.
+    besideMs: 5_000,
     close: () => backend.stop(),
   }
 }
