@@ -195,12 +195,13 @@ halt() {
   sweep
 }
 
-# Whoever waits for it must not find its sleep still dying.
+# Whoever waits for it must not find its sleep still dying. KILL, as a shell that is only about to become that sleep may
+# catch TERM and forget it.
 nap() {
-  trap 'kill "$!"; wait "$!"; exit' TERM
+  trap 'kill -s KILL "$!"; wait "$!"; exit' TERM
   sleep "$1" &
   wait "$!"
-  kill "$!"
+  kill -s KILL "$!"
 }
 
 # After three missed heartbeats the stream is dead, whatever the connection looks like from here. Writes to it may
