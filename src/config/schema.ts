@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { MAX_TIMER_MS } from '../core/async.js'
 import { z } from 'zod'
-import { DEFAULT_IDLE_TIMEOUT_MS } from '../backends/engine/turn-run.js'
+import { DEFAULT_IDLE_TIMEOUT_MS } from '../backends/engine/turn.js'
 import { AGENT_MODES, PERMISSIONS } from '../backends/types.js'
 import { QUEUE_MODES } from '../channels/types.js'
 import { heartbeatSchema } from './heartbeat.js'

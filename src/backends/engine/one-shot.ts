@@ -6,8 +6,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { withDeadline } from '../../core/async.js'
 import { type Piece, StreamedText } from '../../credentials/streamed-text.js'
 import { PodError, type PodExit, type PodProcess, type PodProcessOptions } from '../../kubernetes/types.js'
-import { BoundedText } from '../../processes/output.js'
-import { LineSplitter, type OutputLimits } from '../../processes/output.js'
+import { BoundedText, LineSplitter, type OutputLimits } from '../../processes/output.js'
 import type { AgentEventBody, AgentRequest } from '../types.js'
 import { type AgentCli, runVariables, setByRun, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS } from './agent-cli.js'
 import { type Ending, type Failed, failureOfPod, printedTooMuch } from './failures.js'
@@ -15,8 +14,16 @@ import { stripAnsi } from './jsonl.js'
 import { PlainTranslation } from './plain-translation.js'
 import { preparationFailure, refused, refusedAsking } from './refusals.js'
 import { readInto, type Translation } from './translation.js'
-import type { Lease, Lifetime, Turn } from './turn.js'
-import { type Drive, type Run, type RunControl, type RunPlan, startRun } from './turn-run.js'
+import {
+  type Drive,
+  type Lease,
+  type Lifetime,
+  type Run,
+  type RunControl,
+  type RunPlan,
+  startRun,
+  type Turn,
+} from './turn.js'
 
 /** Time to find a pod and inspect it. */
 const POD_CHECK_MS = 30_000

@@ -11,7 +11,6 @@ import type { AgentEventBody, AgentRequest, AgentResult, Steer } from '../../typ
 import type { AgentCli } from '../agent-cli.js'
 import { type Ending, printedTooMuch } from '../failures.js'
 import type { Translation } from '../translation.js'
-import type { Turn } from '../turn.js'
 import {
   approveInTurn,
   type Drive,
@@ -19,9 +18,10 @@ import {
   type Run,
   type RunControl,
   startRun,
-  type TimeLimits,
   timeLimits,
-} from '../turn-run.js'
+  type TimeLimits,
+  type Turn,
+} from '../turn.js'
 import type { WarmProcess } from './warm-process.js'
 import type { WarmTurn } from './types.js'
 

@@ -18,8 +18,7 @@ import {
   recordTaken,
   saysSessionLost,
 } from '../starting-over.js'
-import { type Lease, type Lifetime, takeTurn, type Turn } from '../turn.js'
-import type { Run } from '../turn-run.js'
+import { type Lease, type Lifetime, type Run, takeTurn, type Turn } from '../turn.js'
 import type { WarmLease } from './warm-pool.js'
 import { openWarmProcess, type WarmProcess } from './warm-process.js'
 import { startWarmRun, type WarmDrive } from './warm-run.js'

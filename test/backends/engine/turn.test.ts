@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { watchTurn } from '../../../src/backends/engine/turn-run.js'
+import { watchTurn } from '../../../src/backends/engine/turn.js'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
