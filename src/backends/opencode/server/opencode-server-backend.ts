@@ -3,8 +3,7 @@
 import { Lanes } from '../../../core/async.js'
 import { type BackendDependencies, type CliBackend, completeDependencies } from '../../engine/cli-backend.js'
 import { executeTurn } from '../../engine/execute-turn.js'
-import { modeInUse } from '../../engine/mode.js'
-import { SessionNotes } from '../../engine/agent-cli.js'
+import { modeInUse, SessionNotes } from '../../engine/agent-cli.js'
 import { takeTurn } from '../../engine/turn.js'
 import { OPENCODE } from '../format.js'
 import type {
