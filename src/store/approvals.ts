@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
-import { compiled } from './compiled.js'
 import type { ApprovalState, Schema } from './schema.js'
-import { fromRow, isBehind, Table, toRow } from './table.js'
+import { compiled, fromRow, isBehind, Table, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 /** A request of an agent, in the middle of a run, to be allowed to use a tool. */

@@ -1,8 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Place, QueueMode } from '../channels/types.js'
-import { compiled, only } from './compiled.js'
 import type { Schema } from './schema.js'
-import { fromRow, Table } from './table.js'
+import { compiled, fromRow, only, Table } from './table.js'
 
 export interface ConversationPlace extends Place {
   channel: string

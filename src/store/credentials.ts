@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
-import { compiled } from './compiled.js'
 import type { Schema } from './schema.js'
-import { fromRow, Table } from './table.js'
+import { compiled, fromRow, Table } from './table.js'
 
 export type CredentialKind = Schema['credentials']['kind']
 

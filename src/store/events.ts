@@ -2,8 +2,7 @@
 
 import { sql } from 'kysely'
 import type { AgentEvent } from '../backends/types.js'
-import { compiled } from './compiled.js'
-import { Table } from './table.js'
+import { compiled, Table } from './table.js'
 
 /** `seq` counts from 1 without gaps within its run. */
 export interface RecordedEvent {

@@ -4,10 +4,9 @@ import { type Expression, expressionBuilder, type Kysely, type RawBuilder, sql, 
 import type { AgentEvent, AgentResult, FailureReason, TokenUsage } from '../backends/types.js'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
 import { DAY_MS } from './archive-queries.js'
-import { compiled } from './compiled.js'
 import { PROJECT_ID, withParent } from './conversations.js'
 import { ENDED_STATES, type EndedState, type Schema } from './schema.js'
-import { Table } from './table.js'
+import { compiled, Table } from './table.js'
 import { inVisibleConversation, type Visibility } from './visibility.js'
 
 export const FIGURE_GROUPS = ['day', 'agent', 'project'] as const

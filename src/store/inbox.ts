@@ -2,9 +2,8 @@
 
 import { sql } from 'kysely'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
-import { compiled } from './compiled.js'
 import type { JobState, MessageState, Schema } from './schema.js'
-import { type Columns, fromJson, fromRow, isBehind, Table, toJson, toRow } from './table.js'
+import { type Columns, compiled, fromJson, fromRow, isBehind, Table, toJson, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation } from './visibility.js'
 
 export interface NewMessage {

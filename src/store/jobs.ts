@@ -9,11 +9,19 @@
 // - A merged message has no job. Whatever ends the message it was merged into ends it too, or gives it its job back.
 
 import { sql } from 'kysely'
-import { claimDue, type ClaimRequest, type ClaimValues, isDue } from './claims.js'
-import { compiled, only } from './compiled.js'
 import { type Message, toMessage } from './inbox.js'
 import type { JobState, MessageState } from './schema.js'
-import { type Columns, fromRow, Table, toRow } from './table.js'
+import {
+  type ClaimRequest,
+  type ClaimValues,
+  type Columns,
+  compiled,
+  fromRow,
+  isDue,
+  only,
+  Table,
+  toRow,
+} from './table.js'
 
 /** What a worker holds while it works. */
 export interface Claim {
@@ -56,7 +64,7 @@ export class Jobs extends Table {
 
   /** Claims the job that has been due longest: one that is ready, or one whose lease has ended. */
   async claim(...request: ClaimRequest): Promise<Claim | undefined> {
-    const row = await claimDue(claim, this.db, this.engine, request)
+    const row = await this.claimDue(claim, request)
     return row && { ...fromRow(row), isCancelled: row.is_cancelled === 1 }
   }
 

@@ -3,10 +3,8 @@
 
 import { sql } from 'kysely'
 import type { Reply } from '../channels/types.js'
-import { claimDue, type ClaimRequest, type ClaimValues, isDue } from './claims.js'
-import { compiled } from './compiled.js'
 import type { DeliveryState, Schema } from './schema.js'
-import { type Columns, fromRow, Table, toRow } from './table.js'
+import { type ClaimRequest, type ClaimValues, type Columns, compiled, fromRow, isDue, Table, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation } from './visibility.js'
 
 export interface NewDelivery {
@@ -44,7 +42,7 @@ export class Outbox extends Table {
 
   /** Claims the reply that has been due longest. */
   async claim(...request: ClaimRequest): Promise<Delivery | undefined> {
-    const row = await claimDue(claim, this.db, this.engine, request)
+    const row = await this.claimDue(claim, request)
     return row && toDelivery(row)
   }
 

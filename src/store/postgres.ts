@@ -11,8 +11,8 @@ import {
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
-import { withoutNul } from './compiled.js'
 import type { Engine } from './engine.js'
+import { withoutNul } from './table.js'
 
 const CHANNEL = 'aetheel_work'
 const CONNECT_TIMEOUT_MS = 10_000

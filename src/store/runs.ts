@@ -1,10 +1,9 @@
 import { sql } from 'kysely'
 import type { AgentResult, TokenUsage } from '../backends/types.js'
-import { compiled } from './compiled.js'
 import { addFigures } from './figures.js'
 import { BEGINNING } from './inbox.js'
 import type { EndedState, RunState, Schema } from './schema.js'
-import { type Columns, fromJson, fromRow, Table, toJson, toRow } from './table.js'
+import { type Columns, compiled, fromJson, fromRow, Table, toJson, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 export interface NewRun {

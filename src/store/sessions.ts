@@ -1,7 +1,6 @@
 import type { TokenUsage } from '../backends/types.js'
-import { compiled } from './compiled.js'
 import type { Schema } from './schema.js'
-import { fromJson, fromRow, Table, toJson } from './table.js'
+import { compiled, fromJson, fromRow, Table, toJson } from './table.js'
 
 /** The agent's own memory of a conversation. */
 export interface Session {

@@ -19,11 +19,10 @@ import {
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../core/paths.js'
-import { withoutNul } from './compiled.js'
 import type { Engine } from './engine.js'
-import { LogFlush } from './log-flush.js'
-import { clearMark, isLogWhole, markFileOf, openMarkedLog } from './log-mark.js'
+import { clearMark, isLogWhole, LogFlush, markFileOf, openMarkedLog } from './commit-log.js'
 import { ReadThread } from './read-thread.js'
+import { withoutNul } from './table.js'
 
 type SqliteDatabase = import('libsql').Database
 

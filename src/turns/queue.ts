@@ -6,7 +6,7 @@
 import type { Acceptance, Place, QueueMode, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import type { Note } from '../store/audit.js'
-import type { ClaimLimits } from '../store/claims.js'
+import type { ClaimLimits } from '../store/table.js'
 import type { Conversation } from '../store/conversations.js'
 import type { RecordedEvent } from '../store/events.js'
 import type { Message, NewMessage } from '../store/inbox.js'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { LogFlush } from '../../src/store/log-flush.js'
+import { LogFlush } from '../../src/store/commit-log.js'
 import { migrate, type Store, storeOn } from '../../src/store/store.js'
 import { openSqlite } from '../../src/store/sqlite.js'
 
