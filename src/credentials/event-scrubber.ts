@@ -1,6 +1,5 @@
 import type { AgentEvent } from '../backends/types.js'
-import { MARK, type Scrubber } from './scrubber.js'
-import { type Piece, StreamedText } from './streamed-text.js'
+import { MARK, type Piece, type Scrubber, StreamedText } from './scrubber.js'
 
 type TextEvent = Extract<AgentEvent, { type: 'output' | 'thinking' }>
 type CompleteEvent = Extract<AgentEvent, { type: 'complete' }>

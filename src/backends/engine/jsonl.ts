@@ -1,5 +1,10 @@
-// Reads JSON values from a CLI's output: usually one per line, but also one value across many lines, as
-// `--output-format json` prints an array. Anything that is not JSON is passed on as text, never lost.
+// Reads what a CLI prints. On stdout JSON values, usually one per line, but also one value across many lines, as
+// `--output-format json` prints an array: anything that is not JSON is passed on as text, never lost. On stderr text, of
+// which the beginning and the end are kept.
+
+import { StringDecoder } from 'node:string_decoder'
+import { type Scrubber, StreamedText } from '../../credentials/scrubber.js'
+import { BoundedText } from '../../processes/output.js'
 
 export type JsonObject = { [key: string]: unknown }
 
@@ -15,6 +20,32 @@ const ANSI_CODES = /\u001B(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001B]*(?:\u0007|\u0
 
 export function stripAnsi(text: string): string {
   return text.includes('\u001B') ? text.replace(ANSI_CODES, '') : text
+}
+
+/** Without secrets. They are hidden as text arrives: truncated, a secret would not be recognised. */
+export class Stderr {
+  #kept = new BoundedText()
+  readonly #decoder = new StringDecoder('utf8')
+  readonly #text: StreamedText<'stderr'>
+
+  constructor(scrubber: Scrubber) {
+    this.#text = new StreamedText(scrubber)
+  }
+
+  push(chunk: Buffer): void {
+    for (const { text } of this.#text.push(this.#decoder.write(chunk), 'stderr')) this.#kept.append(text)
+  }
+
+  /** All since the start or the last `clear`, without colour codes. */
+  read(): string {
+    for (const { text } of this.#text.flush()) this.#kept.append(text)
+    return stripAnsi(this.#kept.toString())
+  }
+
+  clear(): void {
+    this.#text.flush()
+    this.#kept = new BoundedText()
+  }
 }
 
 /** Cost of a kept line in addition to its characters. */

@@ -2,15 +2,13 @@
 // to that turn, and it exits after its answer.
 
 import { randomUUID } from 'node:crypto'
-import { StringDecoder } from 'node:string_decoder'
 import { withDeadline } from '../../core/async.js'
-import { type Piece, StreamedText } from '../../credentials/streamed-text.js'
 import { PodError, type PodExit, type PodProcess, type PodProcessOptions } from '../../kubernetes/types.js'
 import { BoundedText, LineSplitter, type OutputLimits } from '../../processes/output.js'
 import type { AgentEventBody, AgentRequest } from '../types.js'
 import { type AgentCli, runVariables, setByRun, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS } from './agent-cli.js'
 import { type Ending, type Failed, failureOfPod, printedTooMuch } from './failures.js'
-import { stripAnsi } from './jsonl.js'
+import { Stderr } from './jsonl.js'
 import { PlainTranslation } from './plain-translation.js'
 import { preparationFailure, refused, refusedAsking } from './refusals.js'
 import { readInto, type Translation } from './translation.js'
@@ -121,10 +119,7 @@ export function startOneShot(plan: OneShotPlan): Run {
 
 function drive(plan: OneShotPlan, run: RunControl): Drive {
   const { scrubber } = plan
-  const stderr = new BoundedText()
-  const stderrDecoder = new StringDecoder('utf8')
-  const stderrText = new StreamedText<'stderr'>(scrubber)
-  const keepStderr = (pieces: Piece<'stderr'>[]): void => pieces.forEach(({ text }) => stderr.append(text))
+  const stderr = new Stderr(scrubber)
   const plainStdout = new BoundedText()
   /** The answer counts, and the process is being ended because it did not exit. */
   let isTaken = false
@@ -158,7 +153,7 @@ function drive(plan: OneShotPlan, run: RunControl): Drive {
     },
     onStderr(chunk) {
       run.watch.alive()
-      keepStderr(stderrText.push(stderrDecoder.write(chunk), 'stderr'))
+      stderr.push(chunk)
     },
   })
 
@@ -196,8 +191,7 @@ function drive(plan: OneShotPlan, run: RunControl): Drive {
       return !isTaken
     },
     async settle() {
-      keepStderr(stderrText.end())
-      return { stderr: stripAnsi(stderr.toString()), plainStdout: plainStdout.toString() }
+      return { stderr: stderr.read(), plainStdout: plainStdout.toString() }
     },
   }
 }

@@ -1,16 +1,19 @@
 // One warm process: its stdout feeds its connection, and messages to it go in as lines.
 
 import { randomUUID } from 'node:crypto'
-import { StringDecoder } from 'node:string_decoder'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import type { Scrubber } from '../../../credentials/scrubber.js'
-import { StreamedText } from '../../../credentials/streamed-text.js'
 import { messageOf } from '../../../errors.js'
-import { BoundedText, LineSplitter, type OutputLimits, type ShortenLine } from '../../../processes/output.js'
-import { type ProcessExit, type ProcessOptions, startProcess } from '../../../processes/local-process.js'
+import { LineSplitter, type OutputLimits, type ShortenLine } from '../../../processes/output.js'
+import {
+  type LocalProcess,
+  type ProcessExit,
+  type ProcessOptions,
+  startProcess,
+} from '../../../processes/local-process.js'
 import type { ProcessEntry } from '../../../processes/process-table.js'
 import { endTools } from '../../../processes/process-tree.js'
-import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
+import { type JsonObject, JsonReader, Stderr } from '../jsonl.js'
 import type { AgentRequest } from '../../types.js'
 import { type AgentCli, runVariables } from '../agent-cli.js'
 import type { Send, WarmConnection, WarmDriver } from './types.js'
@@ -75,7 +78,7 @@ export async function openWarmProcess(
       ...(owner && { owner }),
       stopSignal: agent.definition.traits.stopSignal,
     }
-    const process = startWarmProcess(options, (send) => driver.connect(send, place), driver.shorten, limits, scrubber)
+    const process = new StartedProcess(options, (send) => driver.connect(send, place), driver.shorten, limits, scrubber)
     void process.ended.then(() => agent.leave(place))
     return process
   } catch (error) {
@@ -85,147 +88,138 @@ export async function openWarmProcess(
 }
 
 /** `limits.totalBytes` applies to one turn. Between turns it may print at most `limits.lineBytes`. */
-function startWarmProcess(
-  options: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>,
-  connect: (send: Send) => WarmConnection,
-  shorten: ShortenLine | undefined,
-  limits: OutputLimits,
-  scrubber: Scrubber,
-): WarmProcess {
-  const listeners = new Set<ProcessListener>()
-  let isOver = false
-  let exit: ProcessExit | undefined
-  let hasServed = false
+class StartedProcess implements WarmProcess {
+  readonly connection: WarmConnection
+  readonly ended: Promise<ProcessExit>
+  readonly #child: LocalProcess
+  readonly #listeners = new Set<ProcessListener>()
+  readonly #stderr: Stderr
+  #isOver = false
+  #exit: ProcessExit | undefined
+  #hasServed = false
   /** Processes with a session of their own from before the first turn, and tools that earlier turns left running. */
-  let background: ProcessEntry[] = []
-
-  const stderr = new TurnStderr(scrubber)
-  let bytes = 0
+  #background: ProcessEntry[] = []
+  /** Of the line that is being read. */
+  #bytes = 0
   /** Printed while no turn was running. */
-  let idleBytes = 0
-  const countIdleOutput = (length: number): void => {
-    idleBytes = listeners.size > 0 ? 0 : idleBytes + length
-    if (idleBytes > limits.lineBytes) stop()
-  }
-  const reader = new JsonReader(
-    {
-      object(message) {
-        try {
-          connection.receive(message)
-        } catch (error) {
-          sendText(`Not understood: a message of the agent (${messageOf(error)})`)
-        }
-        for (const listener of listeners) listener.heard(bytes)
+  #idleBytes = 0
+
+  constructor(
+    options: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>,
+    connect: (send: Send) => WarmConnection,
+    shorten: ShortenLine | undefined,
+    private readonly limits: OutputLimits,
+    scrubber: Scrubber,
+  ) {
+    this.#stderr = new Stderr(scrubber)
+    const splitter = this.#splitterOf(shorten, scrubber)
+    this.#child = startProcess({
+      ...options,
+      stdin: '',
+      keepsInput: true,
+      onStdout: (chunk) => {
+        this.#countIdleOutput(chunk.length)
+        splitter.push(chunk)
       },
-      text: (line) => sendText(scrubber.scrub(line)),
-    },
-    // Every message is one line, so garbage that looks like the start of a value must not hold messages up.
-    0,
-  )
-  const sendText = (line: string): void => {
-    for (const listener of listeners) listener.text(line)
-  }
-  const splitter = new LineSplitter(
-    { ...limits, totalBytes: Infinity },
-    (line, length) => {
-      bytes = length
-      if (!isOver) reader.line(line)
-    },
-    (problem) => {
-      for (const listener of listeners) listener.overflowed(problem)
-      stop()
-    },
-    shorten,
-  )
-
-  const child = startProcess({
-    ...options,
-    stdin: '',
-    keepsInput: true,
-    onStdout(chunk) {
-      countIdleOutput(chunk.length)
-      splitter.push(chunk)
-    },
-    onStderr(chunk) {
-      countIdleOutput(chunk.length)
-      stderr.push(chunk)
-    },
-  })
-  const connection = connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
-  connection.ready.then(
-    () => {
-      background = child.tools()
-    },
-    // Reported to whoever awaits `ready`, which may be nobody.
-    () => {},
-  )
-
-  function stop(): void {
-    isOver = true
-    child.stop()
+      onStderr: (chunk) => {
+        this.#countIdleOutput(chunk.length)
+        this.#stderr.push(chunk)
+      },
+    })
+    this.connection = connect((message) => this.#child.write(`${JSON.stringify(message)}\n`))
+    this.connection.ready.then(
+      () => {
+        this.#background = this.#child.tools()
+      },
+      // Reported to whoever awaits `ready`, which may be nobody.
+      () => {},
+    )
+    this.ended = this.#child.ended.then((exit) => {
+      this.#isOver = true
+      this.#exit = exit
+      for (const listener of this.#listeners) listener.gone(exit)
+      return exit
+    })
   }
 
-  return {
-    pid: child.pid,
-    connection,
-    ended: child.ended.then((how) => {
-      isOver = true
-      exit = how
-      for (const listener of listeners) listener.gone(how)
-      return how
-    }),
-    get isOver() {
-      return isOver
-    },
-    listen(listener) {
-      listeners.add(listener)
-      if (exit) listener.gone(exit)
-      return () => listeners.delete(listener)
-    },
-    async discardEarlierStderr() {
-      const isFirst = !hasServed
-      hasServed = true
-      if (isFirst || listeners.size > 1) return
-      // Two rounds of the event loop: by then, everything that is in the pipe now has been read.
-      await nextRound()
-      await nextRound()
-      stderr.clear()
-    },
-    stderr: () => stderr.read(),
-    async endStrays(wasStopped) {
-      if (listeners.size > 0) return
-      // Before any await: later processes belong to another turn.
-      const tools = child.tools()
-      if (wasStopped) await endTools(tools.filter((tool) => !isAmong(tool, background)))
-      else background = tools
-      await child.endStrays('descendants')
-    },
-    stop,
-  }
-}
-
-/** Scrubbed as it arrives: truncated, a secret would not be recognised. */
-class TurnStderr {
-  #kept = new BoundedText()
-  readonly #decoder = new StringDecoder('utf8')
-  readonly #text: StreamedText<'stderr'>
-
-  constructor(scrubber: Scrubber) {
-    this.#text = new StreamedText(scrubber)
+  get pid(): number | undefined {
+    return this.#child.pid
   }
 
-  push(chunk: Buffer): void {
-    for (const { text } of this.#text.push(this.#decoder.write(chunk), 'stderr')) this.#kept.append(text)
+  get isOver(): boolean {
+    return this.#isOver
   }
 
-  read(): string {
-    for (const { text } of this.#text.flush()) this.#kept.append(text)
-    return stripAnsi(this.#kept.toString())
+  listen(listener: ProcessListener): () => void {
+    this.#listeners.add(listener)
+    if (this.#exit) listener.gone(this.#exit)
+    return () => this.#listeners.delete(listener)
   }
 
-  clear(): void {
-    this.#text.flush()
-    this.#kept = new BoundedText()
+  async discardEarlierStderr(): Promise<void> {
+    const isFirst = !this.#hasServed
+    this.#hasServed = true
+    if (isFirst || this.#listeners.size > 1) return
+    // Two rounds of the event loop: by then, everything that is in the pipe now has been read.
+    await nextRound()
+    await nextRound()
+    this.#stderr.clear()
+  }
+
+  stderr(): string {
+    return this.#stderr.read()
+  }
+
+  async endStrays(wasStopped: boolean): Promise<void> {
+    if (this.#listeners.size > 0) return
+    // Before any await: later processes belong to another turn.
+    const tools = this.#child.tools()
+    if (wasStopped) await endTools(tools.filter((tool) => !isAmong(tool, this.#background)))
+    else this.#background = tools
+    await this.#child.endStrays('descendants')
+  }
+
+  stop(): void {
+    this.#isOver = true
+    this.#child.stop()
+  }
+
+  #splitterOf(shorten: ShortenLine | undefined, scrubber: Scrubber): LineSplitter {
+    const reader = new JsonReader(
+      { object: (message) => this.#receive(message), text: (line) => this.#sendText(scrubber.scrub(line)) },
+      // Every message is one line, so garbage that looks like the start of a value must not hold messages up.
+      0,
+    )
+    return new LineSplitter(
+      { ...this.limits, totalBytes: Infinity },
+      (line, bytes) => {
+        this.#bytes = bytes
+        if (!this.#isOver) reader.line(line)
+      },
+      (problem) => {
+        for (const listener of this.#listeners) listener.overflowed(problem)
+        this.stop()
+      },
+      shorten,
+    )
+  }
+
+  #receive(message: JsonObject): void {
+    try {
+      this.connection.receive(message)
+    } catch (error) {
+      this.#sendText(`Not understood: a message of the agent (${messageOf(error)})`)
+    }
+    for (const listener of this.#listeners) listener.heard(this.#bytes)
+  }
+
+  #sendText(line: string): void {
+    for (const listener of this.#listeners) listener.text(line)
+  }
+
+  #countIdleOutput(length: number): void {
+    this.#idleBytes = this.#listeners.size > 0 ? 0 : this.#idleBytes + length
+    if (this.#idleBytes > this.limits.lineBytes) this.stop()
   }
 }
 

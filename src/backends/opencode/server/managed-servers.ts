@@ -14,12 +14,11 @@ import { abortable, deferred, wait } from '../../../core/async.js'
 import type { Scrubber } from '../../../credentials/scrubber.js'
 import { messageOf } from '../../../errors.js'
 import type { Log } from '../../../log.js'
-import { BoundedText } from '../../../processes/output.js'
 import { type ProcessExit, startProcess } from '../../../processes/local-process.js'
 import type { ProcessOwner } from '../../../processes/process-owner.js'
 import { createRunDirectory, type RunDirectory } from '../../../processes/run-directory.js'
 import { runVariables } from '../../engine/agent-cli.js'
-import { stripAnsi } from '../../engine/jsonl.js'
+import { Stderr } from '../../engine/jsonl.js'
 import { Backoffs, Pool, type PoolEntry, poolKey } from '../../engine/pool.js'
 import type { AgentProbe, ProbeOptions } from '../../types.js'
 import type { OpenCodeBackend } from '../backend.js'
@@ -261,7 +260,7 @@ async function startOn(
     throw error
   }
   let stdout = ''
-  const stderr = new BoundedText()
+  const stderr = new Stderr(scrubber)
   const ready = deferred<string>()
   const child = startProcess({
     ...process,
@@ -276,7 +275,7 @@ async function startOn(
       const [, url] = READY_LINE.exec(stdout) ?? []
       if (url !== undefined) ready.resolve(url)
     },
-    onStderr: (chunk) => stderr.append(chunk.toString('utf8')),
+    onStderr: (chunk) => stderr.push(chunk),
   })
   const exited = child.ended.then((exit) => {
     remove(files, log)
@@ -304,7 +303,7 @@ async function startOn(
     }
   }
   const problem = signal.aborted ? 'it was stopped' : isLate ? lateness(startTimeoutMs) : describeExit(outcome)
-  const words = scrubber.scrub(stripAnsi(stderr.toString())).trim().slice(-LAST_WORDS)
+  const words = stderr.read().trim().slice(-LAST_WORDS)
   return { problem: words === '' ? problem : `${problem}, and said last: ${words}`, hasExited: !isLate }
 }
 
