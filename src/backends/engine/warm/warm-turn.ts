@@ -19,8 +19,7 @@ import {
 } from '../starting-over.js'
 import { type Lease, type Lifetime, type Run, takeTurn, type Turn } from '../turn.js'
 import type { WarmLease } from './warm-pool.js'
-import { openWarmProcess, type WarmProcess } from './warm-process.js'
-import { startWarmRun, type WarmDrive } from './warm-run.js'
+import { openWarmProcess, startWarmRun, type WarmDrive, type WarmProcess } from './warm-process.js'
 
 const LOST = 'The process of the agent ended in the middle of the turn. It goes on in another one.'
 const DECLINED = 'This turn cannot be had in the process of the agent that stays. It is done in another one.'

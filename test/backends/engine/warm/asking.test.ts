@@ -1,5 +1,5 @@
 import { CANCELLED } from '../../../../src/backends/engine/failures.js'
-import { startWarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
+import { startWarmRun } from '../../../../src/backends/engine/warm/warm-process.js'
 import type { AgentEvent, BackendName } from '../../../../src/backends/types.js'
 import { type AskingAgent, describeApprovals } from '../../../contract/approvals.js'
 import { captured, openStage } from './warm-stage.js'
