@@ -1,8 +1,13 @@
 import { expect, it } from 'vitest'
 import { loadConfig } from '../../src/config.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
-import { type PlanDependencies, planTurn } from '../../src/turns/plan.js'
-import { type BarePlan, hidingSecrets, type StageDependencies } from '../../src/turns/stages.js'
+import {
+  type BarePlan,
+  hidingSecrets,
+  type PlanDependencies,
+  planTurn,
+  type StageDependencies,
+} from '../../src/turns/plan.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
 import { succeeded } from '../kit/scripted-backend.js'
 
