@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, AgentEventBody, AgentResult } from '../../src/backends/types.js'
-import { EventScrubber } from '../../src/credentials/event-scrubber.js'
-import { createScrubber, MARK } from '../../src/credentials/scrubber.js'
+import { createScrubber, EventScrubber, MARK } from '../../src/credentials/scrubber.js'
 import { looseText, secret, splitAt } from './arbitraries.js'
 
 const SECRET = 'sk-0123456789'

@@ -7,7 +7,7 @@ import type { Log } from '../../log.js'
 import type { ChannelHost } from '../types.js'
 import { type DiscordApi, isAfter, snowflakeAt, untilAnswered } from './api.js'
 import type { Cursor } from './cursor.js'
-import { readAddress } from './channel-cache.js'
+import { readAddress } from './destinations.js'
 
 interface CatchUpOptions {
   api: Pick<DiscordApi, 'messagesAfter' | 'directChannel'>

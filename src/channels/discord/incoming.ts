@@ -1,7 +1,7 @@
 import { type APIAttachment, type APIMessage, MessageType } from 'discord.js'
 import { oneLine } from '../../core/one-line.js'
 import type { IncomingFile } from '../types.js'
-import { isThread, type ChannelFacts } from './channel-cache.js'
+import { isThread, type ChannelFacts } from './destinations.js'
 
 /** The bot's identity within a server. */
 export interface BotIdentity {

@@ -9,11 +9,18 @@ import { COMMAND_FAILED } from '../command-failed.js'
 import type { Acceptance, ChannelHost, ChannelMessage, Place } from '../types.js'
 import { type AccessLists, howToGetAccess, mayTalk, type Speaker } from './access.js'
 import { type DiscordApi, referenceTo, untilAnswered } from './api.js'
-import type { Destinations } from './destinations.js'
+import {
+  type ChannelCache,
+  type ChannelFacts,
+  type Destinations,
+  hasThreads,
+  isThread,
+  placeOf,
+  threadAddress,
+} from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
 import type { AskCommand } from './interactions.js'
 import { MESSAGE_CHARACTERS, nonceOf } from './outgoing.js'
-import { hasThreads, isThread, placeOf, type ChannelFacts, type ChannelCache, threadAddress } from './channel-cache.js'
 
 export interface IntakeOptions {
   api: DiscordApi

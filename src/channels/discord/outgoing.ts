@@ -10,9 +10,8 @@ import { chunkMarkdown } from '../chunk.js'
 import type { ChannelHost, OutgoingFile, OutgoingReply } from '../types.js'
 import { codeOf, type DiscordApi, isSnowflake, MISSING_PERMISSIONS, referenceTo, snowflakeAt } from './api.js'
 import { answerButtons, button } from './buttons.js'
-import type { Destinations } from './destinations.js'
+import { type Destinations, readAddress } from './destinations.js'
 import { renderForDiscord } from './render.js'
-import { readAddress } from './channel-cache.js'
 
 export interface Part {
   content: string

@@ -9,8 +9,7 @@ import {
   type BackendName,
 } from '../../backends/types.js'
 import { defined } from '../../core/defined.js'
-import { EventScrubber } from '../../credentials/event-scrubber.js'
-import type { Scrubber } from '../../credentials/scrubber.js'
+import { EventScrubber, type Scrubber } from '../../credentials/scrubber.js'
 import { withNotices } from '../../runtime/turn-notices.js'
 import { backendArgument } from '../arguments.js'
 import { type CommandContext, STOP_SIGNALS } from '../command-context.js'

@@ -8,7 +8,7 @@ import {
   ChannelCache,
   readAddress,
   threadAddress,
-} from '../../../src/channels/discord/channel-cache.js'
+} from '../../../src/channels/discord/destinations.js'
 import { isAfter, snowflakeAt } from '../../../src/channels/discord/api.js'
 
 const RUNS = { numRuns: 300 }

@@ -8,7 +8,7 @@ import {
   readMessage,
   threadName,
 } from '../../../src/channels/discord/incoming.js'
-import type { ChannelFacts } from '../../../src/channels/discord/channel-cache.js'
+import type { ChannelFacts } from '../../../src/channels/discord/destinations.js'
 import { isCommand } from '../../../src/turns/accept.js'
 import { BOT_ID, hasLoneSurrogate, message, user } from './samples.js'
 import { serveHttp } from '../../kit/loopback.js'
