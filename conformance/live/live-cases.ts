@@ -205,7 +205,7 @@ const memory: Case = {
     }
     const script = (request: ModelRequest): ModelReply => ({ type: 'text', deltas: speakSlowly(reply(request)) })
     const { stage, pids } = await openStaying(open, script, {
-      limits: { maxMemoryMb: 1 },
+      limits: { liveMaxMemoryMb: 1 },
       measureMs,
       mayFallBack: expected.declinesYoungSessions === true,
     })
@@ -226,7 +226,7 @@ const many: Case = {
   async run({ expected, open }) {
     const conversations = 50
     const maxProcesses = 4
-    const { stage, pids } = await openStaying(open, echo, { limits: { maxProcesses }, isBare: true })
+    const { stage, pids } = await openStaying(open, echo, { limits: { liveMaxProcesses: maxProcesses }, isBare: true })
     const asked: Turn[] = []
     const waiting = Array.from({ length: conversations }, (_, index) => index)
     const ask = async () => {

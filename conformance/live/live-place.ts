@@ -24,7 +24,7 @@ interface LiveOptions {
   onStarted?(pid: number): void
 }
 
-const usualLimits: WarmLimits = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
+const usualLimits: WarmLimits = { liveIdleMs: 600_000, liveMaxProcesses: 8, liveMaxMemoryMb: 4096, liveSpare: false }
 
 export function openLive(options: LiveOptions = {}): OpenPlace {
   const { limits, measureMs, freshMs, program, isBare, mayFallBack, onStarted } = options
@@ -41,7 +41,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
     const config = adapterConfig(agent, installation, sandbox.workspace)
     const pool = new WarmPool({
       log,
-      limits: () => ({ ...usualLimits, ...limits }),
+      limits: { ...usualLimits, ...limits },
       ...(measureMs !== undefined && { measureMs }),
       ...(freshMs !== undefined && { freshMs }),
     })

@@ -3,7 +3,7 @@
 import { rm } from 'node:fs/promises'
 import { requireEnforceable } from '../backends/engine/refusals.js'
 import type { BackendRegistry } from '../backends/registry.js'
-import type { BackendName, Permissions } from '../backends/types.js'
+import type { BackendName } from '../backends/types.js'
 import { type GatewayConfig, podOf } from '../config.js'
 import { defined } from '../core/defined.js'
 import { GatewayError, messageOf } from '../errors.js'
@@ -41,8 +41,13 @@ export interface ProjectServiceOptions {
   log: Log
 }
 
-/** Exactly one of `directory`, `git`, `template` and `pod` says where the files come from. */
-export interface NewProject {
+/**
+ * Exactly one of `directory`, `git`, `template` and `pod` says where the files come from. Absent limits are the configured
+ * ones.
+ */
+export interface NewProject extends Partial<
+  Pick<Project, 'model' | 'allowedTools' | 'queryTimeoutMs' | 'maxTurns' | 'isUntrusted' | 'agentPermissions'>
+> {
   /** Absent, derived from the name. */
   id?: string
   /** Absent, that of the directory or repository. */
@@ -55,13 +60,6 @@ export interface NewProject {
   pod?: PodAddress
   /** Absent, the default for new projects. */
   backend?: BackendName
-  model?: string
-  allowedTools?: string[]
-  queryTimeoutMs?: number
-  maxTurns?: number
-  isUntrusted?: boolean
-  /** Absent, the configured ones. */
-  agentPermissions?: Permissions
 }
 
 /** `null` clears a setting; absent ones stay. */

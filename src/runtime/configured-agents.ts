@@ -30,16 +30,8 @@ export class ConfiguredAgents {
     this.#servers = isExternal ? this.#connect() : this.#manage()
     const isServed = config.opencodeEnabled || config.agentMode !== 'oneshot'
     if (isServed && !isExternal) this.managedServers = this.#servers
-    this.#pool = new WarmPool({
-      log: this.#dependencies.log,
-      now: this.#dependencies.now,
-      limits: () => ({
-        idleMs: config.liveIdleMs,
-        maxProcesses: config.liveMaxProcesses,
-        maxMemoryMb: config.liveMaxMemoryMb,
-        hasSpare: config.liveSpare,
-      }),
-    })
+    const { log, now } = this.#dependencies
+    this.#pool = new WarmPool({ log, now, limits: config })
   }
 
   /** With the current configuration, parts of which may change at run time. */

@@ -281,7 +281,7 @@ async function probeIn(name: BackendName, situation: Situation): Promise<AgentPr
   const answer = stage.write('answer', text)
   const cli = stage.write('cli', `#!/bin/sh\n[ "$1" = --version ] && echo 99.1.2 || cat '${answer}'\n`)
   chmodSync(cli, 0o755)
-  const pool = new WarmPool({ log: LOG, now: Date.now, limits: () => LIMITS })
+  const pool = new WarmPool({ log: LOG, now: Date.now, limits: LIMITS })
   const backend = createFakeBackend(name, cli, stage, {
     environment,
     ...(model !== undefined && { config: { model } }),
@@ -291,4 +291,4 @@ async function probeIn(name: BackendName, situation: Situation): Promise<AgentPr
 }
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }
-const LIMITS = { idleMs: 1, maxProcesses: 1, maxMemoryMb: 1, hasSpare: false }
+const LIMITS = { liveIdleMs: 1, liveMaxProcesses: 1, liveMaxMemoryMb: 1, liveSpare: false }

@@ -12,14 +12,15 @@ import { NO_PID } from '../../../processes/process-tree.js'
 import { Backoffs, Pool, type PoolEntry } from '../pool.js'
 import type { WarmProcess } from './warm-process.js'
 
+/** Settings of the gateway. They may change while it runs, so they are read each time. */
 export interface WarmLimits {
   /** A process that has been idle for this long is ended. */
-  idleMs: number
-  maxProcesses: number
+  liveIdleMs: number
+  liveMaxProcesses: number
   /** Of all processes together, including their children. */
-  maxMemoryMb: number
+  liveMaxMemoryMb: number
   /** Whether to keep one spare process, started like the last one, ready for the next new session. */
-  hasSpare: boolean
+  liveSpare: boolean
 }
 
 export interface WarmNeeds {
@@ -61,8 +62,7 @@ type Entry = PoolEntry<WarmProcess, EntryState>
 
 interface WarmPoolOptions {
   log: Log
-  /** The current limits. */
-  limits: () => WarmLimits
+  limits: Readonly<WarmLimits>
   /** Defaults to `memoryOfTrees`. */
   memory?: (pids: number[]) => number[] | undefined
   now?: () => number
@@ -102,7 +102,7 @@ export class WarmPool {
     this.backoffs = new Backoffs({ ...BACKOFF, now: this.#now })
     const { log } = options
     this.#pool = new Pool({
-      idleMs: () => options.limits().idleMs,
+      idleMs: () => options.limits.liveIdleMs,
       onOpened: ({ pid }) => log.debug('live.started', { pid }),
       onEnded({ isRetired, uses }, { pid }) {
         if (isRetired || uses > 0) log.debug('live.ended', { pid })
@@ -179,8 +179,8 @@ export class WarmPool {
   }
 
   #makeRoom(needs: WarmNeeds): Entry | undefined {
-    const { maxProcesses } = this.options.limits()
-    if (this.#isStopped || !this.#evict((count, excess) => count < maxProcesses && excess < 0)) return undefined
+    const { liveMaxProcesses } = this.options.limits
+    if (this.#isStopped || !this.#evict((count, excess) => count < liveMaxProcesses && excess < 0)) return undefined
     return this.#begin(needs)
   }
 
@@ -231,12 +231,12 @@ export class WarmPool {
 
   /** Never evicts a process that has a session. */
   #startSpare(needs: WarmNeeds): void {
-    const { hasSpare, maxProcesses } = this.options.limits()
+    const { liveSpare, liveMaxProcesses } = this.options.limits
     const spares = [...this.#pool.entries].filter(({ isSpare, isRetired }) => isSpare && !isRetired)
-    if (!hasSpare || this.#isStopped || spares.some((spare) => spare.key === needs.key)) return
+    if (!liveSpare || this.#isStopped || spares.some((spare) => spare.key === needs.key)) return
     for (const spare of spares) this.#pool.retire(spare)
     const { count, excess } = this.#load(this.#taken())
-    if (count >= maxProcesses || excess >= 0) return
+    if (count >= liveMaxProcesses || excess >= 0) return
     const entry = this.#begin(needs)
     entry.isSpare = true
     this.#markIdle(entry)
@@ -272,7 +272,7 @@ export class WarmPool {
   #load(entries: Entry[]): { count: number; excess: number } {
     this.#measureMemory()
     const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
-    return { count: entries.length, excess: bytes - this.options.limits().maxMemoryMb * 1024 * 1024 }
+    return { count: entries.length, excess: bytes - this.options.limits.liveMaxMemoryMb * 1024 * 1024 }
   }
 
   #measureMemory(): void {

@@ -22,8 +22,8 @@ function setup(name: BackendName) {
   const stage = createStage()
   const log = SILENT_LOG
   const dependencies = { log, now: Date.now, elapsed: Date.now }
-  const limits = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
-  const pool = new WarmPool({ log, limits: () => limits, memory: (pids) => pids.map(() => 0), readyMs: 60_000 })
+  const limits = { liveIdleMs: 600_000, liveMaxProcesses: 8, liveMaxMemoryMb: 4096, liveSpare: false }
+  const pool = new WarmPool({ log, limits, memory: (pids) => pids.map(() => 0), readyMs: 60_000 })
   onTestFinished(() => pool.stop())
   const backend = createFakeBackend(name, AGENT, stage, {
     config: { queryTimeoutMs: 100_000 },

@@ -27,7 +27,7 @@ const ASK = `${QUESTION}; ${RESULT} "$(sed 's/.*"behavior":"\\([a-z]*\\)".*/\\1/
 /** A one-shot process would create a file. */
 const ALONE = '[ "$WARM" ] || : > alone'
 
-const LIMITS = { idleMs: 600_000, maxMemoryMb: 4096, hasSpare: false }
+const LIMITS = { liveIdleMs: 600_000, liveMaxMemoryMb: 4096, liveSpare: false }
 
 const ALLOW: Approve = async () => ({ isAllowed: true })
 
@@ -44,7 +44,7 @@ function setup({ name = 'claude', agent = 'warm-agent.sh', mode = 'live', maxPro
   const log = SILENT_LOG
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const environment = { FAKE_STAGE: stage.home }
-  const pool = new WarmPool({ log, limits: () => ({ ...LIMITS, maxProcesses }) })
+  const pool = new WarmPool({ log, limits: { ...LIMITS, liveMaxProcesses: maxProcesses } })
   onTestFinished(() => pool.stop())
   const { workingDir } = stage
   const backend = createFakeBackend(name, cliPath, stage, {

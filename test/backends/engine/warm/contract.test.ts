@@ -12,7 +12,7 @@ import { type CreateBackend } from '../../../contract/stage.js'
 // Most of these tests wait for an agent to start or to be stopped.
 vi.setConfig({ maxConcurrency: 8 })
 
-const LIMITS = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
+const LIMITS = { liveIdleMs: 600_000, liveMaxProcesses: 8, liveMaxMemoryMb: 4096, liveSpare: false }
 const WARM_AGENT = agentPath('warm-agent.sh')
 /** Only the warm one ever becomes ready. */
 const [READY_MS, UNREADY_MS] = [60_000, 500]
@@ -51,7 +51,7 @@ for (const name of NAMES) {
   const create: CreateBackend = (given, dependencies) => {
     const cliPath = given.cliPath === agentPath('fake-agent.sh') ? WARM_AGENT : given.cliPath
     const { log } = completeDependencies(dependencies)
-    const pool = new WarmPool({ log, limits: () => LIMITS, readyMs: cliPath === WARM_AGENT ? READY_MS : UNREADY_MS })
+    const pool = new WarmPool({ log, limits: LIMITS, readyMs: cliPath === WARM_AGENT ? READY_MS : UNREADY_MS })
     return createBackend(name, { ...given, cliPath }, { ...dependencies, warm: { mode: 'live', pool } })
   }
   describeBackendContract(name, { ...SETUPS[name], ...DIFFERENCES[name], create }, `a warm ${name}`)

@@ -19,7 +19,7 @@ function setup(limits: Partial<WarmLimits> = {}, memory: (pids: number[]) => num
   let time = 0
   const pool = new WarmPool({
     log,
-    limits: () => ({ idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false, ...limits }),
+    limits: { liveIdleMs: 600_000, liveMaxProcesses: 8, liveMaxMemoryMb: 4096, liveSpare: false, ...limits },
     memory,
     now: () => time,
   })
@@ -107,7 +107,7 @@ it('waiting for the end of a process does not include later turns', async () => 
 })
 
 it('one that ends after its turn keeps its slot until then', async () => {
-  const { pool, acquire } = setup({ maxProcesses: 1 })
+  const { pool, acquire } = setup({ liveMaxProcesses: 1 })
   const busy = await acquire('one')
   pool.drain()
   expect(await acquire('two')).toBeUndefined()
@@ -136,7 +136,7 @@ it.each([
   ['for a new session', false, 2],
   ['where it must be looked at first', true, 1],
 ])('starts a spare or not: %s', async (_, isUntrusted, count) => {
-  const { acquire } = setup({ hasSpare: true })
+  const { acquire } = setup({ liveSpare: true })
   let opened = 0
   const open = async (): Promise<WarmProcess> => {
     opened += 1
@@ -149,7 +149,7 @@ it.each([
 
 it('measures their memory at most once a second', async () => {
   let looks = 0
-  const { acquire, pass } = setup({ maxMemoryMb: 1024 }, (pids) => {
+  const { acquire, pass } = setup({ liveMaxMemoryMb: 1024 }, (pids) => {
     looks += 1
     return pids.map(() => 2 * GIGABYTE)
   })

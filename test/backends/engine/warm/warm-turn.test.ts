@@ -47,7 +47,7 @@ function setup({
   const dependencies = { log, now: Date.now, elapsed: Date.now, ...(owner && { owner }) }
   const pool = new WarmPool({
     log,
-    limits: () => ({ idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false, ...limits }),
+    limits: { liveIdleMs: 600_000, liveMaxProcesses: 8, liveMaxMemoryMb: 4096, liveSpare: false, ...limits },
     memory,
     ...looks,
   })
@@ -201,7 +201,7 @@ it('an executable that has changed on disk is not kept warm', async () => {
 })
 
 it('the least recently used one makes room', async () => {
-  const { who, warmPids } = setup({ limits: { maxProcesses: 2 } })
+  const { who, warmPids } = setup({ limits: { liveMaxProcesses: 2 } })
   const [one, two, three] = [newSession(), newSession(), newSession()]
   const first = await who(one)
   const second = await who(two)
@@ -212,7 +212,7 @@ it('the least recently used one makes room', async () => {
 })
 
 it('if all are busy, a turn gets its own process at once', async () => {
-  const { who, hold, begun, letGo, warmPids } = setup({ limits: { maxProcesses: 1 } })
+  const { who, hold, begun, letGo, warmPids } = setup({ limits: { liveMaxProcesses: 1 } })
   const session = newSession()
   const held = hold(session, 'go')
   await begun('go')
@@ -223,7 +223,7 @@ it('if all are busy, a turn gets its own process at once', async () => {
 })
 
 it('fifty conversations share at most four, and all are answered', async () => {
-  const { turn, warmPids } = setup({ limits: { maxProcesses: 4 } })
+  const { turn, warmPids } = setup({ limits: { liveMaxProcesses: 4 } })
   const sessions = Array.from({ length: 50 }, newSession)
   let most = 0
   const talk = async (sessionId: string): Promise<string[]> => {
@@ -248,7 +248,7 @@ it('fifty conversations share at most four, and all are answered', async () => {
 it('too much memory ends the least recently used ones', async () => {
   let megabytes = 100
   const memory = (pids: number[]) => pids.map(() => megabytes * 1024 * 1024)
-  const { who, warmPids } = setup({ limits: { maxMemoryMb: 350 }, memory, measureMs: 20 })
+  const { who, warmPids } = setup({ limits: { liveMaxMemoryMb: 350 }, memory, measureMs: 20 })
   const sessions = [newSession(), newSession(), newSession(), newSession()]
   const pids: string[] = []
   for (const session of sessions) pids.push(await who(session))
@@ -263,7 +263,7 @@ it('too much memory ends the least recently used ones', async () => {
 
 it('if busy ones take all the memory, a turn gets its own process', async () => {
   const memory = (pids: number[]) => pids.map(() => 1024 * 1024 * 1024)
-  const { who, hold, begun, letGo } = setup({ limits: { maxMemoryMb: 1024 }, memory })
+  const { who, hold, begun, letGo } = setup({ limits: { liveMaxMemoryMb: 1024 }, memory })
   const held = hold(newSession(), 'go')
   await begun('go')
   expect(await who(newSession())).toBe('alone')
@@ -272,7 +272,7 @@ it('if busy ones take all the memory, a turn gets its own process', async () => 
 })
 
 it('an idle one ends after a while', async () => {
-  const { who, warmPids, log } = setup({ limits: { idleMs: 20 } })
+  const { who, warmPids, log } = setup({ limits: { liveIdleMs: 20 } })
   await who(newSession())
   await until(() => warmPids().length === 0, 'its end')
   expect(log.warned).toEqual([])
@@ -321,7 +321,7 @@ it('a process that no longer answers is replaced unnoticed', async () => {
 })
 
 it('a spare is started, for the next new session of the same kind', async () => {
-  const { turn, warmPids } = setup({ limits: { hasSpare: true } })
+  const { turn, warmPids } = setup({ limits: { liveSpare: true } })
   const first = await turn(answer('$PPID'), { systemPrompt: 'one' })
   await until(() => warmPids().length === 2, 'the one ahead')
   const spare = warmPids().find((pid) => String(pid) !== first.result.finalOutput)
@@ -334,7 +334,7 @@ it('a spare is started, for the next new session of the same kind', async () => 
 })
 
 it('the spare makes room first, and nothing makes room for it', async () => {
-  const { turn, warmPids } = setup({ limits: { hasSpare: true, maxProcesses: 2 } })
+  const { turn, warmPids } = setup({ limits: { liveSpare: true, liveMaxProcesses: 2 } })
   const first = await turn(answer('$PPID'))
   await until(() => warmPids().length === 2, 'the one ahead')
   const second = await turn(answer('$PPID'), { systemPrompt: 'another' })
