@@ -19,8 +19,8 @@ import {
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../core/paths.js'
-import type { Engine } from './engine.js'
 import { clearMark, isLogWhole, LogFlush, markFileOf, openMarkedLog } from './commit-log.js'
+import type { Engine } from './engine.js'
 import { ReadThread } from './read-thread.js'
 import { withoutNul } from './table.js'
 
