@@ -6,6 +6,7 @@ import { type Expectation, expectations, liveExpectations, opencodeServerExpecta
 import { liveCases } from './live/live-cases.js'
 import { openLive } from './live/live-place.js'
 import { loginCases } from './login-cases.js'
+import { newcomer } from './newcomer-case.js'
 import { type OpenPlace, openOneshot } from './place.js'
 import { podCases } from './pod-cases.js'
 import { openPod } from './pod-place.js'
@@ -32,13 +33,15 @@ export interface Column {
   checkMachine?(): Promise<void>
 }
 
+const oneshotCases = [...loginCases, newcomer]
+
 const oneshot = agents.map((agent): Column => ({
   agent,
   mode: 'oneshot',
   manner: 'one process per turn',
   expected: expectations[agent.name],
   openPlace: openOneshot,
-  extraCases: loginCases,
+  extraCases: oneshotCases,
 }))
 
 const live = (['claude', 'codex', 'gemini', 'pi'] as const).map((name): Column => ({

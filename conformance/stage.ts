@@ -23,6 +23,7 @@ export interface StageOptions {
 
 export interface Stage {
   agent: Agent
+  installation: Installation
   model: ScriptedModel
   sandbox: Sandbox
   /** Options that the backend reported as ignored. */
@@ -31,6 +32,8 @@ export interface Stage {
   ask(request: AgentRequest, observer?: Observer): Promise<Turn>
   /** For turns that go through a whole gateway. */
   gateway: GatewayRunner
+  /** The file of the command `aetheel`. */
+  aetheel(): Promise<string>
   /** Processes alive outside a turn, except warm ones. */
   leftovers(known?: number[]): Promise<SandboxProcess[]>
   /** Ends warm processes. */
@@ -78,10 +81,12 @@ export async function openStage(script: Script, options: StageOptions): Promise<
   let asking = 0
   return {
     agent,
+    installation,
     model,
     sandbox,
     ignoredOptions,
     gateway: new GatewayRunner(build, place, signal),
+    aetheel: () => build.command(),
     async ask(request, observer = {}) {
       const signals = observer.signal ? [signal, observer.signal] : [signal]
       const whole = { ...place.request, ...request }

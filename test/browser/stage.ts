@@ -23,30 +23,40 @@ const LONGEST_MS = 60_000
 const EXPECTED =
   /status of (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/
 
-interface StageOptions {
-  settings?: object
+interface PageOptions {
   viewport?: { width: number; height: number }
   colorScheme?: 'dark' | 'light'
-  /** Of the token that the page gets. */
-  scope?: Scope
   /** For a script of the test itself, such as axe. */
   bypassCSP?: boolean
 }
 
-/** A gateway on a port that it keeps when it is started again, and a page that has not logged in. */
-export async function openStage(browser: Browser, options: StageOptions = {}) {
-  const { settings = {}, viewport = { width: 1280, height: 900 }, colorScheme = 'dark', scope = 'admin' } = options
-  const { bypassCSP = false } = options
-  const place = new Place({ httpPort: await freePort(), ...settings })
-  let gateway = await serve(place)
-  const { url } = gateway
-  const token = await tokenFor(gateway, scope)
+interface StageOptions extends PageOptions {
+  settings?: object
+  /** Of the token that the page gets. */
+  scope?: Scope
+}
+
+/** A page that knows nothing yet, and what goes wrong in it. */
+export async function newPage(browser: Browser, options: PageOptions = {}) {
+  const { viewport = { width: 1280, height: 900 }, colorScheme = 'dark', bypassCSP = false } = options
   const context = await browser.newContext({ viewport, colorScheme, bypassCSP })
   onTestFinished(() => context.close())
   const page = await context.newPage()
   page.setDefaultTimeout(LONGEST_MS)
+  return { page, problems: problemsOf(page) }
+}
+
+/** A gateway on a port that it keeps when it is started again, and a page that has not logged in. */
+export async function openStage(browser: Browser, options: StageOptions = {}) {
+  const { settings = {}, scope = 'admin', ...look } = options
+  const place = new Place({ httpPort: await freePort(), ...settings })
+  let gateway = await serve(place)
+  const { url } = gateway
+  const token = await tokenFor(gateway, scope)
+  const { page, problems } = await newPage(browser, look)
   return {
     page,
+    problems,
     url,
     /** As `aetheel dashboard` prints it. */
     loginLink: (): string => gateway.loginLink().url,
@@ -55,7 +65,6 @@ export async function openStage(browser: Browser, options: StageOptions = {}) {
     store: gateway.gateway.store,
     site: place.site,
     release: (name: string) => release(place.site, name),
-    problems: problemsOf(page),
     /** By the form, as a person does. */
     logIn: async (path = '') => {
       await page.goto(`${url}/${path}`)

@@ -1,15 +1,12 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { inject, type TestContext } from 'vitest'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { livingProcesses } from './living-processes.js'
+import { atTerminal, type Child, RunningCommand } from './running-command.js'
 import { processDirectory } from './temporary-directory.js'
-
-/** Gives a command its own terminal. */
-export const SCRIPT = '/usr/bin/script'
 
 const MAIN = join(inject('buildDirectory'), 'src/main.js')
 
@@ -17,70 +14,6 @@ interface Ended {
   exitCode: number | null
   stdout: string
   stderr: string
-}
-
-type Child = ChildProcessByStdio<Writable, Readable, Readable>
-
-/** A running command, whose output can be waited for. */
-export class RunningCommand {
-  stdout = ''
-  stderr = ''
-  readonly exited: Promise<number | NodeJS.Signals | null>
-  #onOutput = (): void => {}
-
-  constructor(private readonly child: Child) {
-    this.exited = new Promise((resolve) => {
-      child.once('close', (code, signal) => resolve(code ?? signal))
-    })
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      this.stdout += chunk
-      this.#onOutput()
-    })
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      this.stderr += chunk
-      this.#onOutput()
-    })
-    // It may have exited before it read its input.
-    child.stdin.on('error', () => {})
-  }
-
-  /** Settles when it has printed this on stdout or stderr. */
-  async printed(expected: string | RegExp): Promise<void> {
-    const isThere = (): boolean =>
-      [this.stdout, this.stderr].some((text) =>
-        typeof expected === 'string' ? text.includes(expected) : expected.test(text),
-      )
-    if (isThere()) return
-    await new Promise<void>((resolve, reject) => {
-      const tell = (): string => `${String(expected)} was not printed, but: ${this.stdout}\n---\n${this.stderr}`
-      const late = setTimeout(() => reject(new Error(tell())), 60_000)
-      this.child.once('close', () => {
-        clearTimeout(late)
-        reject(new Error(tell()))
-      })
-      this.#onOutput = () => {
-        if (!isThere()) return
-        clearTimeout(late)
-        resolve()
-      }
-    })
-  }
-
-  type(line: string): void {
-    this.press(`${line}\n`)
-  }
-
-  press(keys: string): void {
-    this.child.stdin.write(keys)
-  }
-
-  endInput(): void {
-    this.child.stdin.end()
-  }
-
-  kill(signal: NodeJS.Signals): void {
-    this.child.kill(signal)
-  }
 }
 
 /** A person's machine: a home, a project, programs and a temporary directory. */
@@ -127,8 +60,9 @@ export class Terminal {
 
   /** As `open`, at a terminal. */
   openAtTerminal(args: string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
-    const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ')
-    return new RunningCommand(this.#spawn(SCRIPT, ['-qec', command, '/dev/null'], { ...env, SHELL: '/bin/sh' }))
+    return new RunningCommand(
+      this.#spawn(...atTerminal([process.execPath, MAIN, ...args]), { ...env, SHELL: '/bin/sh' }),
+    )
   }
 
   #spawn(executable: string, args: string[], env: NodeJS.ProcessEnv): Child {

@@ -48,8 +48,11 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
   const preferred = installed.find((agent) => agent.backend.name() === config.agentBackend && isAsGood(agent))
   const initial = config.isDemoAgent ? undefined : (preferred ?? first)?.backend.name()
   const name = await prompts.select('Which agent shall answer?', choices, initial ?? DEMO)
-  const problems = agents.find(({ backend }) => backend.name() === name)?.probe.problems ?? []
-  for (const problem of problems) prompts.warn(problem)
+  const probe = agents.find(({ backend }) => backend.name() === name)?.probe
+  for (const problem of probe?.problems ?? []) prompts.warn(problem)
+  if (probe?.login?.state === 'logged-out') {
+    prompts.warn(`It is not logged in and cannot answer yet. Log in, now or later: ${probe.login.fix}`)
+  }
   return name
 }
 

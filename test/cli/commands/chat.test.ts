@@ -6,7 +6,8 @@ import { openStore } from '../../../src/store/store.js'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../kit/agents.js'
 import { DEMO_AGENT } from '../../kit/agents.js'
-import { SCRIPT, Terminal } from '../../kit/terminal.js'
+import { SCRIPT } from '../../kit/running-command.js'
+import { Terminal } from '../../kit/terminal.js'
 import { SILENT_LOG } from '../../kit/log.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }

@@ -1,9 +1,10 @@
-import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, type TestContext } from 'vitest'
+import { agentPath } from '../../kit/agents.js'
 import { AGENT, CTRL_C, CTRL_U, DIRECTORY, DISCORD, DOWN, ENTER, Machine, PERMISSIONS } from '../init/init-stage.js'
 
 /** A port that nobody else uses while tests run side by side. */
@@ -58,6 +59,18 @@ describe('the first start', () => {
     await person.exitCode
     const { agentBackend, agentPermissions } = machine.config()
     expect([agentBackend, agentPermissions]).toEqual(['pi', 'allow'])
+  })
+
+  it('says how to log in to an agent that is not, and goes on', async (test) => {
+    const machine = new Machine(test)
+    const programs = join(machine.directory, 'bin')
+    rmSync(join(programs, 'codex'))
+    symlinkSync(agentPath('fake-agent.sh'), join(programs, 'gemini'))
+    const person = machine.meet({ variables: { ...FREE, PATH: programs } })
+    await person.answer('gemini (99.1.2, not logged in)', ENTER)
+    await person.answer('Log in, now or later: aetheel credentials set GEMINI_API_KEY', '')
+    for (const question of [PERMISSIONS, DIRECTORY, DISCORD]) await person.answer(question, ENTER)
+    expect([await person.exitCode, machine.config().agentBackend]).toEqual([0, 'gemini'])
   })
 
   it.for<[string, (machine: Machine) => string]>([
