@@ -197,7 +197,8 @@ export interface LiveEvent {
 export interface CommandDescription {
   name: string
   meaning: string
-  argument?: { name: string; meaning: string; isRequired: boolean; hasSuggestions: boolean }
+  /** `isPerson`: it names one, whom a platform may offer to choose. */
+  argument?: { name: string; meaning: string; isRequired: boolean; hasSuggestions: boolean; isPerson?: boolean }
   /** It changes nothing, so only the person who asked sees the answer. */
   isQuestion: boolean
 }
@@ -206,6 +207,23 @@ export interface CommandDescription {
 export interface Suggestion {
   label: string
   value: string
+}
+
+/** Somebody as the platform knows them. */
+export interface Person {
+  id: string
+  name: string
+}
+
+/** People let in by a command, on top of those whom the configuration lets in. */
+export interface Admissions {
+  has(personId: string): Promise<boolean>
+  /** Latest first. */
+  list(): Promise<{ personId: string; name: string; admittedBy: string }[]>
+  /** False if the person is in already. */
+  add(person: Person, by: string): Promise<boolean>
+  /** False if the person was not in. */
+  remove(personId: string, by: string): Promise<boolean>
 }
 
 /** What the gateway offers a channel. */
@@ -253,6 +271,7 @@ export interface ChannelHost {
    */
   claim(key: string): Promise<boolean>
   isClaimed(key: string): Promise<boolean>
+  readonly admissions: Admissions
   /** Returns a value stored by `remember`; it survives restarts. */
   recall(key: string): Promise<string | undefined>
   remember(key: string, value: string): Promise<void>

@@ -60,6 +60,30 @@ export const COMMANDS = [
     argument: { name: 'id', meaning: 'the project, or default', isRequired: false, hasSuggestions: true },
     isQuestion: false,
   },
+  {
+    name: 'allow',
+    meaning: 'let somebody in on Discord or WhatsApp, or list who was let in; for the owner',
+    argument: {
+      name: 'person',
+      meaning: 'whom to let in; left out, a list',
+      isRequired: false,
+      hasSuggestions: false,
+      isPerson: true,
+    },
+    isQuestion: false,
+  },
+  {
+    name: 'disallow',
+    meaning: 'take back what /allow gave',
+    argument: {
+      name: 'person',
+      meaning: 'who shall not talk any more',
+      isRequired: false,
+      hasSuggestions: false,
+      isPerson: true,
+    },
+    isQuestion: false,
+  },
   { name: 'usage', meaning: 'turns, time, tokens and cost', isQuestion: true },
   { name: 'help', meaning: 'this list', isQuestion: true },
 ] as const satisfies CommandDescription[]

@@ -33,6 +33,9 @@ interface CommandDependencies extends SuggestionDependencies {
 
 const STOPPED_BY_OTHERS =
   'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.'
+/** Channels that let people in carry the command out themselves: they know who people are. */
+const ADMISSION_ELSEWHERE =
+  'People are let in where they write: give this command on Discord or WhatsApp. "aetheel people" lists them.'
 const FINISHED = 'That is finished already.'
 const OWN_MODEL = "the agent's own"
 const DAY_MS = 86_400_000
@@ -64,6 +67,8 @@ export class ConversationCommands {
     sessions: ({ conversation }) => listSessions(this.dependencies, conversation),
     resume: ({ conversation, argument }) => resumeSession(this.dependencies, conversation, argument),
     project: (input) => this.#project(input),
+    allow: async () => info(ADMISSION_ELSEWHERE),
+    disallow: async () => info(ADMISSION_ELSEWHERE),
     usage: ({ conversation }) => this.#usage(conversation),
   }
 

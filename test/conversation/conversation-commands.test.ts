@@ -181,7 +181,15 @@ describe('/help and unknown commands', () => {
           '/model [name]',
           '/backend [name]',
         ],
-        ...['/sessions', '/resume <session>', '/project [id]', '/usage', '/help'],
+        ...[
+          '/sessions',
+          '/resume <session>',
+          '/project [id]',
+          '/allow [person]',
+          '/disallow [person]',
+          '/usage',
+          '/help',
+        ],
       ],
       undefined,
     ])

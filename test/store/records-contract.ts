@@ -756,6 +756,44 @@ export function describeRecordsContract(engine: TestEngine): void {
     })
   })
 
+  describe('admissions', () => {
+    it('let a person in once per channel, by an id that is text, until they are removed', async () => {
+      const { admissions } = (await createStage(engine)).store
+      const ada = {
+        channel: CHANNEL,
+        personId: '100000000000000001',
+        name: 'ada 🙂',
+        admittedBy: 'own"er',
+        admittedAt: NOW,
+      }
+      const ben = {
+        channel: 'mail',
+        personId: '100000000000000001',
+        name: 'ben',
+        admittedBy: 'ann',
+        admittedAt: NOW + 1,
+      }
+      const added = [
+        await admissions.add(ada),
+        await admissions.add({ ...ada, name: 'other' }),
+        await admissions.add(ben),
+      ]
+      const lists = [await admissions.list(), await admissions.list(CHANNEL)]
+      const removed = [
+        await admissions.remove(CHANNEL, '1'),
+        await admissions.remove(CHANNEL, ada.personId),
+        await admissions.remove(CHANNEL, ada.personId),
+      ]
+      expect([
+        added,
+        lists,
+        removed,
+        await admissions.has(CHANNEL, ada.personId),
+        await admissions.has('mail', ben.personId),
+      ]).toEqual([[true, false, true], [[ben, ada], [ada]], [false, true, false], false, true])
+    })
+  })
+
   describe('channel values', () => {
     it('are kept by channel and name; the latest counts', async () => {
       const { channelValues } = (await createStage(engine)).store

@@ -200,7 +200,10 @@ export class DiscordChannel implements Channel {
       host,
       cursor,
       inLane: (channelId, work) => this.#inLane(channelId, work),
-      directUserIds: [...new Set([...ownerIds, ...access.users])].slice(0, MAX_DIRECT_USERS),
+      directUserIds: async () => {
+        const admitted = (await host.admissions.list()).map(({ personId }) => personId)
+        return [...new Set([...ownerIds, ...access.users, ...admitted])].slice(0, MAX_DIRECT_USERS)
+      },
       onMissed: (message, guildId) => intake.onMessage(message, guildId, true),
       signal,
       log,
@@ -212,6 +215,7 @@ export class DiscordChannel implements Channel {
       refusalOf: (interaction) => intake.refusalOf(interaction),
       placeOf: (interaction) => intake.placeOfInteraction(interaction),
       ask: (command) => intake.ask(command),
+      admit: (action, person, by) => intake.admit(action, person, by),
       log,
     })
     return { host, identity, cursor, catchUp, intake, interactions }

@@ -71,7 +71,9 @@ describe.concurrent('commands', () => {
     expect([known, known.map(({ name }) => name)]).toEqual([
       expected,
       // In this order.
-      'ask new stop approve deny status queue model backend sessions resume project usage help'.split(' '),
+      'ask new stop approve deny status queue model backend sessions resume project allow disallow usage help'.split(
+        ' ',
+      ),
     ])
   })
 
