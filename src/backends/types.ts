@@ -70,6 +70,10 @@ export interface AgentBackend extends BackendAdapter {
 
   capabilities(): AgentCapabilities
 
+  /** The models that the installed CLI itself lists, to choose from; others may work, too. Asks no model. Contract: never
+   *  rejects; empty if the CLI lists none. */
+  models(): Promise<string[]>
+
   /** Reads the installed CLI's version, its login and its known problems. Asks no model. */
   probe(options?: ProbeOptions): Promise<AgentProbe>
 }
@@ -244,7 +248,7 @@ export interface AgentCapabilities {
   supportsMaxTurns: boolean
   /** Whether text arrives while the model is still writing it. */
   supportsStreaming: boolean
-  /** Models known by name; empty if any model of the provider may be named. */
+  /** Those that `models` found last; empty if it was not asked yet, or lists none. Others may work, too. */
   supportedModels: string[]
   /** The configured model; if absent, the CLI chooses. */
   defaultModel?: string

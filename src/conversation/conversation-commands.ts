@@ -8,6 +8,7 @@ import { suggestArguments, type SuggestionDependencies } from './command-suggest
 import { oneLine } from '../core/one-line.js'
 import { type Answer, changed, info } from './answer.js'
 import { choiceOf, RECENT_MS } from './conversation-choice.js'
+import { modelCommand, OWN_MODEL } from './model-command.js'
 import { listSessions, requireInstalled, resumeSession, runningText } from './session-commands.js'
 import { describeUsage, MODE_WORDS, queueLine } from './conversation-words.js'
 import { GatewayError } from '../errors.js'
@@ -37,7 +38,6 @@ const STOPPED_BY_OTHERS =
 const ADMISSION_ELSEWHERE =
   'People are let in where they write: give this command on Discord or WhatsApp. "aetheel people" lists them.'
 const FINISHED = 'That is finished already.'
-const OWN_MODEL = "the agent's own"
 const DAY_MS = 86_400_000
 const LISTED_MESSAGES = 10
 /** How far `/status` looks for the author's own message. */
@@ -62,7 +62,7 @@ export class ConversationCommands {
     deny: (input) => this.#deny(input),
     status: (input) => this.#status(input),
     queue: (input) => this.#queue(input),
-    model: (input) => this.#model(input),
+    model: ({ conversation, argument }) => modelCommand(this.dependencies, conversation, argument),
     backend: (input) => this.#backend(input),
     sessions: ({ conversation }) => listSessions(this.dependencies, conversation),
     resume: ({ conversation, argument }) => resumeSession(this.dependencies, conversation, argument),
@@ -321,27 +321,6 @@ export class ConversationCommands {
     await conversations.configure(id, { queueMode })
     const chosen = (await conversations.get(id))?.queueMode ?? this.dependencies.config.queueMode
     return changed(`The mode is ${modeText(chosen)}.`)
-  }
-
-  async #model({ conversation, argument }: CommandInput): Promise<Answer> {
-    const choice = await choiceOf(this.dependencies, conversation)
-    if (argument === '') return info(`The model is ${choice.model ?? OWN_MODEL}.`)
-    if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) {
-      return info(`${JSON.stringify(argument)} is not the name of a model.`)
-    }
-    const { conversations } = this.dependencies.store
-    const { id } = conversation
-    // Stored with its agent: a model of one agent is unknown to another.
-    const { backend } = choice
-    if (argument !== 'default') {
-      await conversations.configure(id, { backend, model: argument })
-      return changed(`The next message goes to the model ${argument}.`)
-    }
-    await conversations.configure(id, { backend: null, model: null })
-    const next = await choiceOf(this.dependencies, (await conversations.get(id)) ?? conversation)
-    // The agent was chosen separately and stays.
-    if (next.backend !== backend) await conversations.configure(id, { backend, model: null })
-    return changed('The model is the configured one again.')
   }
 
   async #backend({ conversation, argument }: CommandInput): Promise<Answer> {

@@ -224,5 +224,13 @@ function fakeBackend(name: BackendName, validate: () => Promise<boolean> = async
   const unused = () => {
     throw new Error('Not part of this test')
   }
-  return { name: () => name, validate, run: unused, execute: unused, capabilities: unused, probe: unused }
+  return {
+    name: () => name,
+    validate,
+    run: unused,
+    execute: unused,
+    capabilities: unused,
+    models: unused,
+    probe: unused,
+  }
 }

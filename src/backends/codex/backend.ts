@@ -3,6 +3,7 @@
 
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { codexLogin } from './login.js'
+import { codexModels } from './models.js'
 import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './settings.js'
 import { namesOption, optionArgs } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
@@ -112,6 +113,10 @@ export class CodexBackend extends CliBackend {
 
   protected login(place: LoginPlace): Promise<LoginReading> {
     return codexLogin(place)
+  }
+
+  protected override listModels(place: LoginPlace): Promise<string[]> {
+    return codexModels(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

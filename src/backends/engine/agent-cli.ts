@@ -31,6 +31,12 @@ import type {
 
 /** Time to ask a CLI for its version. Generous: without the version, a turn may get the wrong arguments. */
 export const VERSION_TIMEOUT_MS = 10_000
+/** OpenCode needs some seconds on a slow machine. */
+const MODELS_TIMEOUT_MS = 30_000
+/** A login or an update may change them. */
+const MODELS_CACHE_MS = 10 * 60_000
+/** More would help nobody to choose. */
+const MAX_MODELS = 200
 /** Time to check an untrusted project. If that is not enough, the agent is not started. */
 export const UNTRUSTED_CHECK_MS = 30_000
 
@@ -46,6 +52,7 @@ export interface CliDefinition {
   neutralise(prompt: string, isWarm: boolean): string
   problems(): string[]
   login(place: LoginPlace): Promise<LoginReading>
+  listModels(place: LoginPlace): Promise<string[]>
   untrustedObstacle(turn: Turn): string | undefined
   driver: WarmDriver | undefined
 }
@@ -62,6 +69,9 @@ export class AgentCli {
   readonly #directories = new SessionNotes<string>()
   /** Versions of executables, by path. */
   readonly #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
+  #models: { fingerprint: string; until: number; models: Promise<string[]> } | undefined
+  /** What `models` found last. */
+  knownModels: string[] = []
 
   constructor(
     readonly definition: CliDefinition,
@@ -132,12 +142,38 @@ export class AgentCli {
   }
 
   async #login(executable: string, storedVariables: readonly string[], signal: AbortSignal): Promise<LoginReading> {
-    const { workingDir, model } = this.config
+    const { model } = this.config
+    const reading = await this.definition.login(this.#loginPlace(executable, storedVariables, signal))
+    return model === undefined ? reading : { ...reading, model }
+  }
+
+  #loginPlace(executable: string, storedVariables: readonly string[], signal: AbortSignal): LoginPlace {
+    const { workingDir } = this.config
     const environment = this.#markedEnvironment()
     const isOneShot = (this.warm?.mode ?? 'oneshot') === 'oneshot'
-    const place = new LoginPlace({ executable, environment, storedVariables, workingDir, isOneShot, signal })
-    const reading = await this.definition.login(place)
-    return model === undefined ? reading : { ...reading, model }
+    return new LoginPlace({ executable, environment, storedVariables, workingDir, isOneShot, signal })
+  }
+
+  /** Cached, since asking starts a process. Contract: never rejects. */
+  models(): Promise<string[]> {
+    const { now } = this.dependencies
+    const fingerprint = this.fingerprint()
+    const known = this.#models
+    if (known && known.fingerprint === fingerprint && known.until > now()) return known.models
+    const models = this.#listModels().catch(() => [])
+    void models.then((found) => {
+      this.knownModels = found
+    })
+    this.#models = { fingerprint, until: now() + MODELS_CACHE_MS, models }
+    return models
+  }
+
+  async #listModels(): Promise<string[]> {
+    const path = this.find()
+    if (path === undefined) return []
+    const list = (signal: AbortSignal): Promise<string[]> =>
+      this.definition.listModels(this.#loginPlace(path, [], signal))
+    return (await withDeadline(MODELS_TIMEOUT_MS, undefined, list)).slice(0, MAX_MODELS)
   }
 
   /** None for a configured path: installing the package would not put anything there. */

@@ -80,9 +80,9 @@ export class LoginPlace {
   }
 
   /** The CLI's own answer, in the environment of its turns. */
-  ask(args: string[], environment: Record<string, string> = {}): Promise<string> {
+  ask(args: string[], environment: Record<string, string> = {}, stdin?: string): Promise<string> {
     const { executable, environment: own, signal } = this.found
-    return askCli(executable, args, { ...environment, ...own }, signal)
+    return askCli(executable, args, { ...environment, ...own }, signal, stdin)
   }
 }
 

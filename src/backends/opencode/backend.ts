@@ -18,7 +18,7 @@ import {
   type StepFinish,
   type ToolPart,
 } from './format.js'
-import { opencodeLogin } from './login.js'
+import { opencodeLogin, opencodeModels } from './login.js'
 import type { ServerNeeds } from './server/servers.js'
 import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place } from '../engine/place.js'
@@ -131,6 +131,10 @@ export class OpenCodeBackend extends CliBackend {
 
   protected login(place: LoginPlace): Promise<LoginReading> {
     return opencodeLogin(place)
+  }
+
+  protected override listModels(place: LoginPlace): Promise<string[]> {
+    return opencodeModels(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

@@ -102,7 +102,7 @@ describe.concurrent('commands', () => {
         isPrivate: true,
       },
       help: { words: new RegExp(`^${escaped(HELP_TEXT)}$`), isPrivate: true },
-      model: { words: /^The model is the agent's own\.$/, isPrivate: false },
+      model: { words: /^The model is the agent's own\.\n/, isPrivate: false },
       backend: { words: /^The agent is claude\.$/, isPrivate: false },
       project: { words: new RegExp(`^No project: claude works in ${workingDir}\\.$`), isPrivate: false },
       stop: { words: /^Nothing is running here\.$/, isPrivate: false },
