@@ -80,6 +80,9 @@ export interface AgentBackend extends BackendAdapter {
 
 export interface AgentRequest {
   prompt: string
+  /** The prompt is a command of the CLI's own, such as `/compact`, and must reach it as one. A CLI without commands refuses
+   *  it. */
+  isCommand?: boolean
   /** Marks the processes of this run; generated if left out. */
   runId?: string
   systemPrompt?: string
@@ -246,6 +249,10 @@ export interface AgentCapabilities {
   supportsModelSelection: boolean
   supportsToolControl: boolean
   supportsMaxTurns: boolean
+  /** Whether it takes a prompt that begins with a slash as one of its own commands, if asked to. */
+  supportsCommands: boolean
+  /** Whether `/compact` is one of them. */
+  supportsCompact: boolean
   /** Whether text arrives while the model is still writing it. */
   supportsStreaming: boolean
   /** Those that `models` found last; empty if it was not asked yet, or lists none. Others may work, too. */

@@ -3,7 +3,7 @@ import { type ApprovalService, MAX_OPEN_QUESTIONS } from '../approvals/approval-
 import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
 import { type ButtonAction, type Place, QUEUE_MODES, type QueueMode, type Suggestion } from '../channels/types.js'
-import { type CommandName, COMMANDS, HELP_TEXT } from './command-descriptions.js'
+import { type CommandName, COMMANDS, HELP_TEXT, MESSAGE_COMMANDS } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../core/one-line.js'
 import { type Answer, changed, info } from './answer.js'
@@ -44,8 +44,11 @@ const LISTED_MESSAGES = 10
 const SEARCHED_MESSAGES = 100
 const NAMED_TOOLS = 3
 
+/** Words that people know from agents. */
+const ALIASES: Partial<Record<string, CommandName>> = { clear: 'new' }
+
 /** Commands that act on a conversation. */
-export type ActionName = Exclude<CommandName, 'ask' | 'help'>
+export type ActionName = Exclude<CommandName, (typeof MESSAGE_COMMANDS)[number] | 'help'>
 
 interface CommandInput {
   conversation: Conversation
@@ -76,10 +79,13 @@ export class ConversationCommands {
 
   async run(channel: string, place: Place, author: string, line: string): Promise<string> {
     const [, word = '', argument = ''] = /^\/(\S*)\s*(.*)$/s.exec(line.trim()) ?? []
-    const name = COMMANDS.find((command) => command.name === word.toLowerCase())?.name
-    if (name === undefined) return `There is no command /${word}. /help lists those there are.`
+    const typed = word.toLowerCase()
+    const name = COMMANDS.find((command) => command.name === (ALIASES[typed] ?? typed))?.name
+    if (name === undefined) {
+      return `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`
+    }
     if (name === 'help') return HELP_TEXT
-    if (name === 'ask') return 'Send it as a message, without /ask.'
+    if (isMessageCommand(name)) return 'Send it as a message.'
     return answerText(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
   }
 
@@ -382,6 +388,10 @@ export class ConversationCommands {
     const { seq: _, ...conversation } = await store.conversations.enter({ channel, ...place }, newId(), now())
     return conversation
   }
+}
+
+function isMessageCommand(name: CommandName): name is (typeof MESSAGE_COMMANDS)[number] {
+  return MESSAGE_COMMANDS.some((known) => known === name)
 }
 
 /** A user error is an answer too. */

@@ -9,6 +9,7 @@ import { type SavedFiles, saveIncomingFiles } from '../media/inbox-files.js'
 import { locateOutgoingFile, openOutgoing, type SendingRules } from '../media/outgoing-files.js'
 import { startDeadline } from '../core/async.js'
 import { oneLine } from '../core/one-line.js'
+import { isAgentCommand } from './agent-command.js'
 import type { Admit, Queue } from './queue.js'
 import type { Audience } from './audience.js'
 import type { Sender } from './deliver.js'
@@ -43,7 +44,7 @@ const ASK = /^\/ask(?:\s+|$)/i
 
 /** Whether a line is for the gateway rather than the agent: `/stop`, but not `/etc/hosts is empty`. */
 export function isCommand(line: string): boolean {
-  return /^\/[a-z]+(?:\s|$)/i.test(line) && !ASK.test(line)
+  return /^\/[a-z]+(?:\s|$)/i.test(line) && !ASK.test(line) && !isAgentCommand(line)
 }
 
 /** The message without a leading `/ask`. */

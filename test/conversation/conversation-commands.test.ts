@@ -179,6 +179,7 @@ describe('/help and unknown commands', () => {
         ...[
           '/ask <text>',
           '/new',
+          '/compact [focus]',
           '/stop',
           '/approve [which]',
           '/deny [which]',
@@ -204,12 +205,14 @@ describe('/help and unknown commands', () => {
   it.each(['/nothing', '/constructor', '/stopp now'])('%s points to the list', async (line) => {
     const { command } = await setup()
     const [word] = line.split(' ')
-    expect(await command(line)).toEqual(`There is no command ${word}. /help lists those there are.`)
+    expect(await command(line)).toEqual(
+      `There is no command ${word}. /help lists those there are; /${word} passes ${word} on to the agent.`,
+    )
   })
 
-  it('/ask is for messages', async () => {
+  it.each(['/ask this', '/compact'])('%s is a message', async (line) => {
     const { command } = await setup()
-    expect(await command('/ask this')).toEqual('Send it as a message, without /ask.')
+    expect(await command(line)).toEqual('Send it as a message.')
   })
 })
 

@@ -114,6 +114,8 @@ export class ClaudeCodeBackend extends CliBackend {
     ],
     supportsMaxTurns: true,
     supportsToolControl: true,
+    supportsCommands: true,
+    supportsCompact: true,
     supportsStreaming: true,
     versions: {
       oldestKnown: '2.1.197',

@@ -59,6 +59,8 @@ export class CodexBackend extends CliBackend {
     ],
     supportsMaxTurns: false,
     supportsToolControl: false,
+    supportsCommands: false,
+    supportsCompact: false,
     supportsStreaming: false,
     versions: {
       oldestKnown: '0.166.0',

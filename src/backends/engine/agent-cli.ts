@@ -189,7 +189,7 @@ export class AgentCli {
     const asked = isModelNamed ? { ...request, model: request.model ?? '' } : request
     return {
       ...turnOf(asked, this.config, this.#directories),
-      prompt: this.definition.neutralise(request.prompt, isWarm),
+      prompt: request.isCommand ? request.prompt : this.definition.neutralise(request.prompt, isWarm),
       ...(command && { command }),
     }
   }
@@ -201,7 +201,18 @@ export class AgentCli {
 
   /** Why this request is refused before anything is started. */
   refusalOf(request: AgentRequest, turn: Turn): Failed | undefined {
-    return refusedInput(turn, this.#traits) ?? this.#refusedPlace(turn, request.pod) ?? refusedVariable(request)
+    return (
+      this.#refusedCommand(request) ??
+      refusedInput(turn, this.#traits) ??
+      this.#refusedPlace(turn, request.pod) ??
+      refusedVariable(request)
+    )
+  }
+
+  #refusedCommand({ isCommand = false }: AgentRequest): Failed | undefined {
+    const { label, supportsCommands } = this.#traits
+    if (!isCommand || supportsCommands) return undefined
+    return { reason: 'refused', message: `${label} has no commands that a message could give.`, isLasting: true }
   }
 
   /**

@@ -92,6 +92,8 @@ export interface CliTraits extends InputRules {
   supportsMaxTurns: boolean
   supportsToolControl: boolean
   supportsStreaming: boolean
+  supportsCommands: boolean
+  supportsCompact: boolean
   versions: VersionKnowledge
   /** The first word of its command line, if it has several commands. */
   subcommand?: string
@@ -241,6 +243,8 @@ export abstract class CliBackend implements AgentBackend {
       supportsModelSelection: true,
       supportsToolControl: traits.supportsToolControl,
       supportsMaxTurns: traits.supportsMaxTurns,
+      supportsCommands: traits.supportsCommands,
+      supportsCompact: traits.supportsCompact,
       // Every warm agent streams, even Codex, whose command line prints whole messages.
       supportsStreaming: traits.supportsStreaming || mode !== 'oneshot',
       supportedModels: this.cli.knownModels,

@@ -46,6 +46,8 @@ export class OpenCodeBackend extends CliBackend {
     stopSignal: 'SIGTERM',
     supportsMaxTurns: true,
     supportsToolControl: true,
+    supportsCommands: false,
+    supportsCompact: false,
     supportsStreaming: false,
     subcommand: 'run',
     ownOptions: [

@@ -72,6 +72,8 @@ export class PiBackend extends CliBackend {
     ],
     supportsMaxTurns: true,
     supportsToolControl: true,
+    supportsCommands: true,
+    supportsCompact: false,
     supportsStreaming: true,
     versions: { oldestKnown: '0.73.1', holes: [] },
     ownOptions: [

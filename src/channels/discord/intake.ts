@@ -84,12 +84,12 @@ export class Intake {
   }
 
   /** Answers `/ask`: in a new thread if it was used in a channel, otherwise where it was used. */
-  async ask({ interaction, author, text }: AskCommand): Promise<string> {
+  async ask({ interaction, author, text, isHere = false }: AskCommand): Promise<string> {
     if (text.trim() === '') return 'Write what the agent should do.'
     const { api, host, channels, destinations, opensThreads, onAccepted } = this.options
     const facts = await channels.get(interaction.channel.id, interaction.guild_id)
     const here = this.#placeOf(facts)
-    const isThreaded = opensThreads && hasThreads(facts.type)
+    const isThreaded = !isHere && opensThreads && hasThreads(facts.type)
     const place = isThreaded ? inThread(here, facts, (await api.response(interaction)).id) : here
     const acceptance = await host.onMessage({ ...place, platformId: `interaction:${interaction.id}`, author, text })
     if (isThreaded) await destinations.open(place.address, threadName(text))

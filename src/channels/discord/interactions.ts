@@ -33,6 +33,8 @@ export interface AskCommand {
   interaction: APIChatInputApplicationCommandInteraction
   author: string
   text: string
+  /** It opens no thread. */
+  isHere?: boolean
 }
 
 interface InteractionOptions {
@@ -83,12 +85,15 @@ export class Interactions {
     const isPrivate = host.commands().find((command) => command.name === name)?.isQuestion ?? false
     await this.#answer(interaction, isPrivate, async () => {
       if (name === 'ask') return ask({ interaction, author, text: argument })
+      // The agent answers it, in its session.
+      const line = `/${name} ${argument}`.trim()
+      if (!host.isCommand(line)) return ask({ interaction, author, text: line, isHere: true })
       const admission = readAdmission(`/${name}`)
       if (admission) {
         const by = { id: userOf(interaction)?.id ?? '', name: author }
         return escapeMarkdown(await admit(admission.action, personChosenIn(interaction, argument), by))
       }
-      return escapeMarkdown(await host.onCommand(await placeOf(interaction), author, `/${name} ${argument}`.trim()))
+      return escapeMarkdown(await host.onCommand(await placeOf(interaction), author, line))
     })
   }
 
