@@ -14,6 +14,7 @@ import { type DiscordApi, referenceTo, untilAnswered } from './api.js'
 import type { Destinations } from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
 import type { AskCommand } from './interactions.js'
+import { type Marks, TAKEN } from './marks.js'
 import { MESSAGE_CHARACTERS, nonceOf } from './outgoing.js'
 import { hasThreads, isThread, placeOf, type ChannelFacts, type ChannelCache, threadAddress } from './channel-cache.js'
 
@@ -22,6 +23,7 @@ export interface IntakeOptions {
   host: ChannelHost
   channels: ChannelCache
   destinations: Destinations
+  marks: Pick<Marks, 'taken'>
   bot: BotIdentity
   ownerIds: string[]
   access: AccessLists
@@ -37,7 +39,6 @@ export interface IntakeOptions {
 
 type Heard = { message: APIMessage; facts: ChannelFacts; addressed: Addressed }
 
-const ACCEPTED_EMOJI = '👀'
 const REFUSE_AGAIN_MS = 3_600_000
 const MAX_REFUSED = 10_000
 const RETRY_MS = 1_000
@@ -45,7 +46,7 @@ const KNOWN_CONVERSATIONS_MS = 7 * 24 * 3_600_000
 
 export class Intake {
   readonly #refusedAt = new Map<string, number>()
-  /** Notes and reactions still on their way, for messages already stored. */
+  /** Notes still on their way, for messages already stored. */
   readonly #background = new Set<Promise<void>>()
 
   constructor(private readonly options: IntakeOptions) {}
@@ -95,7 +96,7 @@ export class Intake {
     if (isThreaded) await destinations.open(place.address, threadName(text))
     if (acceptance.status === 'refused') return 'That was not taken; the answer says why.'
     onAccepted(acceptance.messageId)
-    return `${ACCEPTED_EMOJI} ${text}`
+    return `${TAKEN} ${text}`
   }
 
   async placeOfInteraction({ channel, guild_id }: APIInteraction): Promise<Place> {
@@ -155,7 +156,7 @@ export class Intake {
   }
 
   async #accept(heard: Heard): Promise<void> {
-    const { api, destinations, onAccepted } = this.options
+    const { marks, destinations, onAccepted } = this.options
     const { message, facts, addressed } = heard
     const incoming = await this.#read(heard)
     const acceptance = await this.#retryUntilStopped(() => this.options.host.onMessage(incoming))
@@ -165,7 +166,7 @@ export class Intake {
     if (acceptance.status === 'refused') return
     onAccepted(acceptance.messageId)
     // The next message need not wait for these requests to Discord.
-    this.#inBackground(api.react(message.channel_id, message.id, ACCEPTED_EMOJI))
+    marks.taken(message.channel_id, message.id)
     this.#inBackground(this.#postNotes(message, incoming.address, acceptance.notes, opened))
   }
 
