@@ -92,13 +92,9 @@ const CODEX: Row[] = [
   ],
   ['CODEX_API_KEY', { recording: 'login-none.txt', environment: { CODEX_API_KEY: 'x' } }, byVariable('CODEX_API_KEY')],
   [
-    'CODEX_API_KEY, which it does not read when it is kept alive',
+    'CODEX_API_KEY, when it is kept alive',
     { recording: 'login-none.txt', environment: { CODEX_API_KEY: 'x' }, isWarm: true },
-    {
-      state: 'unknown',
-      why: expect.stringContaining('`codex app-server` does not') as string,
-      fix: 'printenv CODEX_API_KEY | codex login --with-api-key',
-    },
+    byVariable('CODEX_API_KEY'),
   ],
   [
     'a provider without a key',

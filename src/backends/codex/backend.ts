@@ -8,7 +8,7 @@ import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './setti
 import { namesOption, optionArgs } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { codexWarmDriver } from './warm-driver.js'
+import { codexWarmDriver, storeArgs } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place } from '../engine/place.js'
@@ -110,7 +110,9 @@ export class CodexBackend extends CliBackend {
   }
 
   protected override warmDriver(): WarmDriver {
-    return codexWarmDriver(() => ({ args: ['app-server', ...COMMON_ARGS] }))
+    return codexWarmDriver((_turn, _place, _signal, variables) => ({
+      args: ['app-server', ...storeArgs(variables), ...COMMON_ARGS],
+    }))
   }
 
   protected login(place: LoginPlace): Promise<LoginReading> {

@@ -150,8 +150,7 @@ export class AgentCli {
   #loginPlace(executable: string, storedVariables: readonly string[], signal: AbortSignal): LoginPlace {
     const { workingDir } = this.config
     const environment = this.#markedEnvironment()
-    const isOneShot = (this.warm?.mode ?? 'oneshot') === 'oneshot'
-    return new LoginPlace({ executable, environment, storedVariables, workingDir, isOneShot, signal })
+    return new LoginPlace({ executable, environment, storedVariables, workingDir, signal })
   }
 
   /** Cached, since asking starts a process. Contract: never rejects. */
