@@ -70,12 +70,19 @@ export interface AgentBackend extends BackendAdapter {
 
   capabilities(): AgentCapabilities
 
+  /** The models that the installed CLI itself lists, to choose from; others may work, too. Asks no model. Contract: never
+   *  rejects; empty if the CLI lists none. */
+  models(): Promise<string[]>
+
   /** Reads the installed CLI's version, its login and its known problems. Asks no model. */
   probe(options?: ProbeOptions): Promise<AgentProbe>
 }
 
 export interface AgentRequest {
   prompt: string
+  /** The prompt is a command of the CLI's own, such as `/compact`, and must reach it as one. A CLI without commands refuses
+   *  it. */
+  isCommand?: boolean
   /** Marks the processes of this run; generated if left out. */
   runId?: string
   systemPrompt?: string
@@ -242,9 +249,13 @@ export interface AgentCapabilities {
   supportsModelSelection: boolean
   supportsToolControl: boolean
   supportsMaxTurns: boolean
+  /** Whether it takes a prompt that begins with a slash as one of its own commands, if asked to. */
+  supportsCommands: boolean
+  /** Whether `/compact` is one of them. */
+  supportsCompact: boolean
   /** Whether text arrives while the model is still writing it. */
   supportsStreaming: boolean
-  /** Models known by name; empty if any model of the provider may be named. */
+  /** Those that `models` found last; empty if it was not asked yet, or lists none. Others may work, too. */
   supportedModels: string[]
   /** The configured model; if absent, the CLI chooses. */
   defaultModel?: string

@@ -29,6 +29,7 @@ export async function openDiscord(
     ownerId,
     access: { guilds, channels, users, roles },
     opensThreads: config.discordThreads,
+    hasFooter: config.discordFooter,
     projectOf: projectOfChannel.bind(undefined, config),
     log,
     now,

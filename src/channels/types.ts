@@ -176,9 +176,23 @@ export interface OutgoingReply extends Reply {
   /** The message being answered, by our id and by the platform's. */
   messageId?: string
   platformId?: string
+  /** The platform's ids of further messages that it answers; only for a channel that `showsOutcomes`. */
+  alsoAnswers?: string[]
+  /** The message had failed, and was taken up again; only for a channel that `showsOutcomes`. */
+  wasRetried?: true
+  /** What the answer took, in a few words; only for a channel that `showsOutcomes`. */
+  footer?: string
   createdAt: number
   /** Counted from 1. An earlier attempt may already have reached the platform. */
   attempt: number
+}
+
+/** Messages that get no answer: one that was stopped or removed from the queue, and those that shared its turn. */
+export interface Forgotten {
+  address: string
+  messageId: string
+  /** The platform's ids. */
+  platformIds: string[]
 }
 
 /** What an agent is doing right now. Showing it is optional; the reply follows in any case. */
@@ -197,7 +211,8 @@ export interface LiveEvent {
 export interface CommandDescription {
   name: string
   meaning: string
-  argument?: { name: string; meaning: string; isRequired: boolean; hasSuggestions: boolean }
+  /** `isPerson`: it names one, whom a platform may offer to choose. */
+  argument?: { name: string; meaning: string; isRequired: boolean; hasSuggestions: boolean; isPerson?: boolean }
   /** It changes nothing, so only the person who asked sees the answer. */
   isQuestion: boolean
 }
@@ -206,6 +221,23 @@ export interface CommandDescription {
 export interface Suggestion {
   label: string
   value: string
+}
+
+/** Somebody as the platform knows them. */
+export interface Person {
+  id: string
+  name: string
+}
+
+/** People let in by a command, on top of those whom the configuration lets in. */
+export interface Admissions {
+  has(personId: string): Promise<boolean>
+  /** Latest first. */
+  list(): Promise<{ personId: string; name: string; admittedBy: string }[]>
+  /** False if the person is in already. */
+  add(person: Person, by: string): Promise<boolean>
+  /** False if the person was not in. */
+  remove(personId: string, by: string): Promise<boolean>
 }
 
 /** What the gateway offers a channel. */
@@ -253,6 +285,7 @@ export interface ChannelHost {
    */
   claim(key: string): Promise<boolean>
   isClaimed(key: string): Promise<boolean>
+  readonly admissions: Admissions
   /** Returns a value stored by `remember`; it survives restarts. */
   recall(key: string): Promise<string | undefined>
   remember(key: string, value: string): Promise<void>
@@ -296,6 +329,8 @@ export interface Channel {
   readonly endpoints?: PlatformEndpoint[]
   /** Whether replies can carry files, or display them. */
   readonly takesFiles?: boolean
+  /** Whether it shows how messages ended, and what an answer took. */
+  readonly showsOutcomes?: boolean
   /** Contract: rejects only for problems the operator must fix; transient ones are waited out. */
   start(host: ChannelHost): Promise<void>
   /**
@@ -305,10 +340,8 @@ export interface Channel {
   send(reply: OutgoingReply, signal: AbortSignal): Promise<void>
   /** Contract: returns at once and never throws. */
   show?(event: LiveEvent): void
-  /**
-   * The message was removed from the queue or stopped, and gets no answer. Contract: returns at once and never throws.
-   */
-  forget?(address: string, messageId: string): void
+  /** Contract: returns at once and never throws. */
+  forget?(forgotten: Forgotten): void
   /** Marks a question as closed. Contract: one that cannot be found counts as closed; a rejection is retried. */
   endQuestion?(question: EndedQuestion): Promise<void>
   /** Stops accepting messages. `send` still works until `close`. */

@@ -16,6 +16,7 @@ import { registerDoctor } from './commands/doctor.js'
 import { registerEvent } from './commands/event.js'
 import { registerHeartbeat } from './commands/heartbeat.js'
 import { registerInit } from './commands/init.js'
+import { registerPeople } from './commands/people.js'
 import { registerProjects } from './commands/projects.js'
 import { registerQueue } from './commands/queue.js'
 import { registerRuns } from './commands/runs.js'
@@ -42,6 +43,7 @@ const COMMANDS: ((program: Command, context: CommandContext) => void)[] = [
   registerProjects,
   registerCredentials,
   registerTokens,
+  registerPeople,
   registerRuns,
   registerSearch,
   registerArchive,

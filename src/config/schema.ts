@@ -301,6 +301,10 @@ export const settingsSchema = z.strictObject({
   discordUsers: snowflakes().prefault([]).describe('The Discord users who may talk to the bot, beside its owner.'),
   discordRoles: snowflakes().prefault([]).describe('The Discord roles whose members may talk to the bot.'),
   discordThreads: z.boolean().default(true).describe('Whether a mention in a Discord channel opens a thread.'),
+  discordFooter: z
+    .boolean()
+    .default(true)
+    .describe('Whether a quiet line below each answer on Discord tells its model, time and cost.'),
   outputChannelId: snowflake()
     .exactOptional()
     .describe('The Discord channel for what answers no message, such as the results of scheduled work.'),

@@ -39,6 +39,7 @@ export const VARIABLES: Record<
   discordChannels: { name: 'DISCORD_CHANNELS', read: splitList },
   discordUsers: { name: 'DISCORD_USERS', read: splitList },
   discordRoles: { name: 'DISCORD_ROLES', read: splitList },
+  discordFooter: { name: 'DISCORD_FOOTER', read: asBoolean },
   discordThreads: { name: 'DISCORD_THREADS', read: asBoolean },
   outputChannelId: { name: 'OUTPUT_CHANNEL_ID', read: asText },
   discordApiUrl: { name: 'DISCORD_API_URL', read: asText },

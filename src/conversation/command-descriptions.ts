@@ -9,7 +9,13 @@ export const COMMANDS = [
     argument: { name: 'text', meaning: 'what the agent should do', isRequired: true, hasSuggestions: false },
     isQuestion: false,
   },
-  { name: 'new', meaning: 'begin a fresh session', isQuestion: false },
+  { name: 'new', meaning: 'begin a fresh session; also /clear', isQuestion: false },
+  {
+    name: 'compact',
+    meaning: 'let the agent sum up its session to make room, where it can do that on request',
+    argument: { name: 'focus', meaning: 'what to keep above all', isRequired: false, hasSuggestions: false },
+    isQuestion: false,
+  },
   { name: 'stop', meaning: 'end what the agent is doing', isQuestion: false },
   {
     name: 'approve',
@@ -60,9 +66,36 @@ export const COMMANDS = [
     argument: { name: 'id', meaning: 'the project, or default', isRequired: false, hasSuggestions: true },
     isQuestion: false,
   },
+  {
+    name: 'allow',
+    meaning: 'let somebody in on Discord or WhatsApp, or list who was let in; for the owner',
+    argument: {
+      name: 'person',
+      meaning: 'whom to let in; left out, a list',
+      isRequired: false,
+      hasSuggestions: false,
+      isPerson: true,
+    },
+    isQuestion: false,
+  },
+  {
+    name: 'disallow',
+    meaning: 'take back what /allow gave',
+    argument: {
+      name: 'person',
+      meaning: 'who shall not talk any more',
+      isRequired: false,
+      hasSuggestions: false,
+      isPerson: true,
+    },
+    isQuestion: false,
+  },
   { name: 'usage', meaning: 'turns, time, tokens and cost', isQuestion: true },
   { name: 'help', meaning: 'this list', isQuestion: true },
 ] as const satisfies CommandDescription[]
+
+/** Commands that are messages: the agent answers them. */
+export const MESSAGE_COMMANDS = ['ask', 'compact'] as const satisfies (typeof COMMANDS)[number]['name'][]
 
 export type CommandName = (typeof COMMANDS)[number]['name']
 

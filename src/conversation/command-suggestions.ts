@@ -2,25 +2,20 @@ import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
 import { type Place, QUEUE_MODES, type Suggestion } from '../channels/types.js'
 import type { CommandName } from './command-descriptions.js'
 import { oneLine } from '../core/one-line.js'
-import {
-  type ChoiceDependencies,
-  choiceOf,
-  type ConversationChoice,
-  RECENT_MS,
-  recentSessions,
-} from './conversation-choice.js'
+import { choiceOf, type ConversationChoice, recentSessions } from './conversation-choice.js'
+import { knownModels, type ModelDependencies } from './model-command.js'
 import { MODE_WORDS, sessionLine } from './conversation-words.js'
 import { describeWorkplace } from '../runtime/agent-choice.js'
 
-export interface SuggestionDependencies extends ChoiceDependencies {
+export interface SuggestionDependencies extends ModelDependencies {
   isInstalled(backend: BackendName): Promise<boolean>
-  /** The models an agent is known to have. */
-  modelsOf(backend: BackendName): string[]
 }
 
 type Suggester = (dependencies: SuggestionDependencies, conversation: ConversationChoice) => Promise<Suggestion[]>
 
 const MAX_SUGGESTIONS = 25
+/** Platforms wait a few seconds for suggestions; a list that comes later is there the next time. */
+const SUGGEST_WITHIN_MS = 1_500
 /** The longest entry that every platform's list accepts. */
 const MAX_CHARACTERS = 100
 
@@ -41,11 +36,9 @@ const SUGGESTERS: Partial<Record<CommandName, Suggester>> = {
   },
 
   model: async (dependencies, conversation) => {
-    const { store, modelsOf, now } = dependencies
     const { backend } = await choiceOf(dependencies, conversation)
-    const used = await store.runs.models(backend, now() - RECENT_MS, MAX_SUGGESTIONS)
-    const models = new Set([...used, ...modelsOf(backend)])
-    return [...[...models].map((model) => ({ label: model, value: model })), DEFAULT]
+    const { used, listed } = await knownModels(dependencies, backend, SUGGEST_WITHIN_MS)
+    return [...[...used, ...listed].map((model) => ({ label: model, value: model })), DEFAULT]
   },
 
   queue: async () => [...QUEUE_MODES.map((mode) => ({ label: `${mode}: ${MODE_WORDS[mode]}`, value: mode })), DEFAULT],

@@ -3,11 +3,12 @@ import { type ApprovalService, MAX_OPEN_QUESTIONS } from '../approvals/approval-
 import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
 import { type ButtonAction, type Place, QUEUE_MODES, type QueueMode, type Suggestion } from '../channels/types.js'
-import { type CommandName, COMMANDS, HELP_TEXT } from './command-descriptions.js'
+import { type CommandName, COMMANDS, HELP_TEXT, MESSAGE_COMMANDS } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../core/one-line.js'
 import { type Answer, changed, info } from './answer.js'
 import { choiceOf, RECENT_MS } from './conversation-choice.js'
+import { modelCommand, OWN_MODEL } from './model-command.js'
 import { listSessions, requireInstalled, resumeSession, runningText } from './session-commands.js'
 import { describeUsage, MODE_WORDS, queueLine } from './conversation-words.js'
 import { GatewayError } from '../errors.js'
@@ -33,16 +34,21 @@ interface CommandDependencies extends SuggestionDependencies {
 
 const STOPPED_BY_OTHERS =
   'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.'
+/** Channels that let people in carry the command out themselves: they know who people are. */
+const ADMISSION_ELSEWHERE =
+  'People are let in where they write: give this command on Discord or WhatsApp. "aetheel people" lists them.'
 const FINISHED = 'That is finished already.'
-const OWN_MODEL = "the agent's own"
 const DAY_MS = 86_400_000
 const LISTED_MESSAGES = 10
 /** How far `/status` looks for the author's own message. */
 const SEARCHED_MESSAGES = 100
 const NAMED_TOOLS = 3
 
+/** Words that people know from agents. */
+const ALIASES: Partial<Record<string, CommandName>> = { clear: 'new' }
+
 /** Commands that act on a conversation. */
-export type ActionName = Exclude<CommandName, 'ask' | 'help'>
+export type ActionName = Exclude<CommandName, (typeof MESSAGE_COMMANDS)[number] | 'help'>
 
 interface CommandInput {
   conversation: Conversation
@@ -59,11 +65,13 @@ export class ConversationCommands {
     deny: (input) => this.#deny(input),
     status: (input) => this.#status(input),
     queue: (input) => this.#queue(input),
-    model: (input) => this.#model(input),
+    model: ({ conversation, argument }) => modelCommand(this.dependencies, conversation, argument),
     backend: (input) => this.#backend(input),
     sessions: ({ conversation }) => listSessions(this.dependencies, conversation),
     resume: ({ conversation, argument }) => resumeSession(this.dependencies, conversation, argument),
     project: (input) => this.#project(input),
+    allow: async () => info(ADMISSION_ELSEWHERE),
+    disallow: async () => info(ADMISSION_ELSEWHERE),
     usage: ({ conversation }) => this.#usage(conversation),
   }
 
@@ -71,10 +79,13 @@ export class ConversationCommands {
 
   async run(channel: string, place: Place, author: string, line: string): Promise<string> {
     const [, word = '', argument = ''] = /^\/(\S*)\s*(.*)$/s.exec(line.trim()) ?? []
-    const name = COMMANDS.find((command) => command.name === word.toLowerCase())?.name
-    if (name === undefined) return `There is no command /${word}. /help lists those there are.`
+    const typed = word.toLowerCase()
+    const name = COMMANDS.find((command) => command.name === (ALIASES[typed] ?? typed))?.name
+    if (name === undefined) {
+      return `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`
+    }
     if (name === 'help') return HELP_TEXT
-    if (name === 'ask') return 'Send it as a message, without /ask.'
+    if (isMessageCommand(name)) return 'Send it as a message.'
     return answerText(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
   }
 
@@ -318,27 +329,6 @@ export class ConversationCommands {
     return changed(`The mode is ${modeText(chosen)}.`)
   }
 
-  async #model({ conversation, argument }: CommandInput): Promise<Answer> {
-    const choice = await choiceOf(this.dependencies, conversation)
-    if (argument === '') return info(`The model is ${choice.model ?? OWN_MODEL}.`)
-    if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) {
-      return info(`${JSON.stringify(argument)} is not the name of a model.`)
-    }
-    const { conversations } = this.dependencies.store
-    const { id } = conversation
-    // Stored with its agent: a model of one agent is unknown to another.
-    const { backend } = choice
-    if (argument !== 'default') {
-      await conversations.configure(id, { backend, model: argument })
-      return changed(`The next message goes to the model ${argument}.`)
-    }
-    await conversations.configure(id, { backend: null, model: null })
-    const next = await choiceOf(this.dependencies, (await conversations.get(id)) ?? conversation)
-    // The agent was chosen separately and stays.
-    if (next.backend !== backend) await conversations.configure(id, { backend, model: null })
-    return changed('The model is the configured one again.')
-  }
-
   async #backend({ conversation, argument }: CommandInput): Promise<Answer> {
     if (argument === '') return info(`The agent is ${(await choiceOf(this.dependencies, conversation)).backend}.`)
     const { store, now } = this.dependencies
@@ -398,6 +388,10 @@ export class ConversationCommands {
     const { seq: _, ...conversation } = await store.conversations.enter({ channel, ...place }, newId(), now())
     return conversation
   }
+}
+
+function isMessageCommand(name: CommandName): name is (typeof MESSAGE_COMMANDS)[number] {
+  return MESSAGE_COMMANDS.some((known) => known === name)
 }
 
 /** A user error is an answer too. */

@@ -1,3 +1,4 @@
+import { within } from '../core/async.js'
 import { BackendRegistry } from '../backends/registry.js'
 import type { AgentBackend, BackendName } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
@@ -42,7 +43,9 @@ export class GatewayAgents {
   readonly isInstalled = async (name: BackendName): Promise<boolean> =>
     (await this.registry.get(name)?.validate()) ?? false
 
-  readonly modelsOf = (name: BackendName): string[] => this.registry.get(name)?.capabilities().supportedModels ?? []
+  /** The models that its command line lists, unless that takes too long; a late list is there the next time. */
+  readonly modelsOf = async (name: BackendName, withinMs: number): Promise<string[]> =>
+    (await within(withinMs, this.registry.get(name)?.models() ?? Promise.resolve([]))) ?? []
 
   /** Contract: no run is active. */
   stop(): Promise<void> {

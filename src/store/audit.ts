@@ -12,6 +12,7 @@ export type AuditAction =
   | `cron.${'add' | 'remove'}`
   | `conversation.${'create' | 'message'}`
   | `approval.${'allow' | 'deny'}`
+  | `access.${'allow' | 'disallow'}`
   | 'approval-rule.remove'
   | 'session.reset'
   | 'agent.default'

@@ -32,6 +32,11 @@ const ROWS_AT_ONCE = 500
 /** More than an agent uses tools at once. */
 const LATEST_TOOL_EVENTS = 20
 
+/** An agent says first that it has started; only notices of the gateway come before. */
+const STARTED_WITHIN = 5
+/** Enough to see which models are in use. */
+const LATEST_ANSWERS = 200
+
 export class Events extends Table {
   /**
    * False, with nothing written, if the run has ended, as it does when someone else claims its message.
@@ -94,6 +99,36 @@ export class Events extends Table {
     return { events: rows.map(toRecorded), isLast }
   }
 
+  /** The model of a run, as the agent told it. */
+  async modelOf(runId: string): Promise<string | undefined> {
+    const row = await this.db
+      .selectFrom('events')
+      .select('body')
+      .where('run_id', '=', runId)
+      .where('type', '=', 'started')
+      .where('seq', '<=', STARTED_WITHIN)
+      .limit(1)
+      .executeTakeFirst()
+    return row && modelIn(row.body)
+  }
+
+  /** The models that an agent told in its latest answers since then, latest first. */
+  async modelsOf(backend: string, since: number): Promise<string[]> {
+    const rows = await this.reads
+      .selectFrom('runs')
+      .innerJoin('events', 'events.run_id', 'runs.id')
+      .select('events.body')
+      .where('runs.backend', '=', backend)
+      .where('runs.state', '=', 'answered')
+      .where('runs.started_at', '>=', since)
+      .where('events.type', '=', 'started')
+      .where('events.seq', '<=', STARTED_WITHIN)
+      .orderBy('runs.started_at', 'desc')
+      .limit(LATEST_ANSWERS)
+      .execute()
+    return [...new Set(rows.flatMap(({ body }) => modelIn(body) ?? []))]
+  }
+
   /** The tools that a run has used, latest first. */
   async latestTools(runId: string): Promise<UsedTool[]> {
     const rows = await this.db
@@ -138,6 +173,11 @@ const record = compiled((db, { runId, seqs, types, bodies, locksRows }: Recorded
         .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
     )
 })
+
+function modelIn(body: string): string | undefined {
+  const event = JSON.parse(body) as AgentEvent
+  return event.type === 'started' ? event.model : undefined
+}
 
 function toRecorded({ seq, body }: { seq: number; body: string }): RecordedEvent {
   return { seq, event: JSON.parse(body) as AgentEvent }

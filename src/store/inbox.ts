@@ -102,6 +102,17 @@ export class Inbox extends Table {
     return rows.map(toMessage)
   }
 
+  /** The platform's ids of the messages that were answered together with another. */
+  async mergedInto(leadId: string): Promise<string[]> {
+    const rows = await this.db
+      .selectFrom('messages')
+      .select('platform_id')
+      .where('merged_into', '=', leadId)
+      .orderBy('seq')
+      .execute()
+    return rows.map(({ platform_id: platformId }) => platformId)
+  }
+
   async findByPlatformId(channel: string, platformId: string): Promise<Message | undefined> {
     const row = await this.db
       .selectFrom('messages')

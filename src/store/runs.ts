@@ -251,7 +251,7 @@ export class Runs extends Table {
     })
   }
 
-  /** The models with which an agent has answered since then, most recently used first. */
+  /** The models that were asked for and answered since then, most recently used first. */
   async models(backend: string, since: number, limit: number): Promise<string[]> {
     const rows = await this.reads
       .selectFrom('runs')
@@ -267,6 +267,20 @@ export class Runs extends Table {
       .limit(limit)
       .execute()
     return rows.map(({ model }) => model)
+  }
+
+  /** The latest run of an agent that answered in a conversation. */
+  async latestAnswer(conversationId: string, backend: string): Promise<string | undefined> {
+    const row = await this.db
+      .selectFrom('runs')
+      .select('id')
+      .where('conversation_id', '=', conversationId)
+      .where('backend', '=', backend)
+      .where('state', '=', 'answered')
+      .orderBy('started_at', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    return row?.id
   }
 
   /** Those that started since then, newest first. */

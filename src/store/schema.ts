@@ -29,6 +29,7 @@ export interface Schema {
   heartbeats: HeartbeatRow
   approvals: ApprovalRow
   approval_rules: ApprovalRuleRow
+  admissions: AdmissionRow
 }
 
 /** Who defines the project: the configuration file, whoever created it over the API, or the labels of its pod. */
@@ -384,4 +385,12 @@ interface ApprovalRuleRow {
   subject: string | null
   created_at: number
   created_by: string
+}
+
+interface AdmissionRow {
+  channel: string
+  person_id: string
+  name: string
+  admitted_by: string
+  admitted_at: number
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { type Dialect, Kysely, Migrator, type Transaction } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
+import { Admissions } from './admissions.js'
 import { ApprovalRules } from './approval-rules.js'
 import { Approvals } from './approvals.js'
 import { ArchiveQueries } from './archive-queries.js'
@@ -53,6 +54,8 @@ const TABLES = {
   cronJobs: CronJobs,
   heartbeats: Heartbeats,
   channelValues: ChannelValues,
+  /** People who were let in by a command. */
+  admissions: Admissions,
   credentials: Credentials,
   tokens: Tokens,
   audit: Audit,

@@ -9,6 +9,7 @@ import { type SavedFiles, saveIncomingFiles } from '../media/inbox-files.js'
 import { locateOutgoingFile, openOutgoing, type SendingRules } from '../media/outgoing-files.js'
 import { startDeadline } from '../core/async.js'
 import { oneLine } from '../core/one-line.js'
+import { isAgentCommand } from './agent-command.js'
 import type { Admit, Queue } from './queue.js'
 import type { Audience } from './audience.js'
 import type { Sender } from './deliver.js'
@@ -17,7 +18,8 @@ import type { Worker } from './work.js'
 import { describePod } from '../kubernetes/types.js'
 import { chooseWorkplace, type Workplace } from '../runtime/agent-choice.js'
 import type { HookManager } from '../runtime/hook-manager.js'
-import type { Store } from '../store/store.js'
+import type { AuditAction } from '../store/audit.js'
+import type { Store, Tables } from '../store/store.js'
 
 interface HostDependencies {
   config: Pick<GatewayConfig, 'home' | 'workingDir' | 'inbound' | 'attachmentMaxMb' | 'attachmentTypes' | 'mediaRoots'>
@@ -42,7 +44,7 @@ const ASK = /^\/ask(?:\s+|$)/i
 
 /** Whether a line is for the gateway rather than the agent: `/stop`, but not `/etc/hosts is empty`. */
 export function isCommand(line: string): boolean {
-  return /^\/[a-z]+(?:\s|$)/i.test(line) && !ASK.test(line)
+  return /^\/[a-z]+(?:\s|$)/i.test(line) && !ASK.test(line) && !isAgentCommand(line)
 }
 
 /** The message without a leading `/ask`. */
@@ -92,6 +94,19 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
   }
 
   const sendingRules = (): SendingRules => ({ roots: config.mediaRoots, denied: [config.home] })
+
+  /** Changes and records in one transaction. */
+  const audited = (
+    action: AuditAction,
+    personId: string,
+    actor: string,
+    change: (tables: Tables) => Promise<boolean>,
+  ): Promise<boolean> =>
+    store.transaction(async (tables) => {
+      const isChanged = await change(tables)
+      if (isChanged) await tables.audit.add({ at: now(), actor, action, subject: `${channel}/${personId}` })
+      return isChanged
+    })
 
   return {
     onMessage: async (message, admit) => {
@@ -165,6 +180,16 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
 
     claim: (name) => store.channelValues.claim(channel, name, now()),
     isClaimed: (name) => store.channelValues.isClaimed(channel, name),
+    admissions: {
+      has: (personId) => store.admissions.has(channel, personId),
+      list: () => store.admissions.list(channel),
+      add: ({ id: personId, name }, by) =>
+        audited('access.allow', personId, by, ({ admissions }) =>
+          admissions.add({ channel, personId, name, admittedBy: by, admittedAt: now() }),
+        ),
+      remove: (personId, by) =>
+        audited('access.disallow', personId, by, ({ admissions }) => admissions.remove(channel, personId)),
+    },
     recall: (name) => store.channelValues.get(channel, name),
     remember: (name, value) => store.channelValues.set(channel, name, value),
     addresses: (since) => store.conversations.addresses(channel, since),

@@ -61,8 +61,9 @@ export class Audience {
   }
 
   /** Stopped by a person; there will be no answer. */
-  readonly cancelled = ({ conversation, message }: Work): void => {
-    this.#channel(conversation.channel)?.forget?.(conversation.address, message.id)
+  readonly cancelled = ({ conversation: { channel, address }, message, merged }: Work): void => {
+    const platformIds = [message, ...merged].map(({ platformId }) => platformId)
+    this.#channel(channel)?.forget?.({ address, messageId: message.id, platformIds })
   }
 
   /** A waiting message was removed from the queue. */
@@ -72,9 +73,13 @@ export class Audience {
     activity.changed()
     const channel = this.#channel(message.channel)
     if (!channel?.forget) return
+    const { id: messageId, platformId } = message
     void store.conversations
       .get(message.conversationId)
-      .then((conversation) => conversation && channel.forget?.(conversation.address, message.id))
+      .then(
+        (conversation) =>
+          conversation && channel.forget?.({ address: conversation.address, messageId, platformIds: [platformId] }),
+      )
       .catch((error: unknown) => log.warn('drop.not-shown', { messageId: message.id, error: messageOf(error) }))
   }
 

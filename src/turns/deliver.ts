@@ -9,6 +9,7 @@ import type { Log } from '../log.js'
 import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
 import type { Store, Tables } from '../store/store.js'
+import { outcomeOf } from './outcome.js'
 import type { Step } from './types.js'
 
 export interface SenderOptions {
@@ -16,7 +17,7 @@ export interface SenderOptions {
   channels: Channel[]
   /** Serve only this conversation. */
   address?: string
-  store: Pick<Store, 'outbox' | 'inbox'>
+  store: Pick<Store, 'outbox' | 'inbox' | 'runs' | 'events'>
   onSent(delivery: Delivery): void
   /** Given up: the operator should know. */
   onUndelivered(delivery: Delivery): void
@@ -155,6 +156,7 @@ export class Sender {
         address,
         ...(messageId !== undefined && { messageId }),
         ...(message && { platformId: message.platformId, author: reply.author ?? message.author }),
+        ...(channel.showsOutcomes && (await outcomeOf(delivery, message, store))),
         createdAt,
         attempt: attempts,
       }

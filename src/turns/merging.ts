@@ -1,8 +1,9 @@
 // Which messages may share a turn: docs/queue-states.md.
 
+import { isAgentCommand } from './agent-command.js'
 import type { Message } from '../store/inbox.js'
 
-type Mergeable = Pick<Message, 'kind' | 'author' | 'options'>
+type Mergeable = Pick<Message, 'kind' | 'author' | 'options' | 'text'>
 
 /** The leading waiting messages that can be answered together with the lead message, within `room` characters. */
 export function mergeableWith(lead: Message, waiting: Message[], room: number): Message[] {
@@ -15,12 +16,12 @@ export function mergeableWith(lead: Message, waiting: Message[], room: number): 
   return end === -1 ? waiting : waiting.slice(0, end)
 }
 
-/** Whether one turn can answer both: people wrote them, neither has options, and one reply reaches both authors. */
+/** Whether one turn can answer both: people wrote them, neither has options or is a command of the agent's own, and one reply reaches both authors. */
 export function canShareTurn(one: Mergeable, other: Mergeable): boolean {
   const isRepliedToAuthor = one.options?.variables !== undefined || other.options?.variables !== undefined
   return isPlain(one) && isPlain(other) && (!isRepliedToAuthor || one.author === other.author)
 }
 
-function isPlain({ kind, options = {} }: Mergeable): boolean {
-  return kind === 'message' && Object.keys(options).every((name) => name === 'variables')
+function isPlain({ kind, text, options = {} }: Mergeable): boolean {
+  return kind === 'message' && !isAgentCommand(text) && Object.keys(options).every((name) => name === 'variables')
 }

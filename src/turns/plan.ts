@@ -32,6 +32,7 @@ import { finishReply } from './inbound-reply/finish-reply.js'
 import { readMessage } from './inbound-reply/reply-prompt.js'
 import { MAX_INTERRUPTIONS } from './limits.js'
 import type { PlanRun } from './queue.js'
+import { agentCommandIn, objectionTo } from './agent-command.js'
 import { endInPods } from './recover.js'
 import type { PlannedRun, RunTurn, TurnPlan, Work } from './types.js'
 
@@ -278,8 +279,14 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const runtime = runtimes.get(backend)
   if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
   const capabilities = agent.capabilities()
+  const command = agentCommandIn(message)
   const defaults = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
   const limits = limitTurn(options, project, defaults, capabilities)
+  const needsApproval = (project?.agentPermissions ?? config.agentPermissions) === 'ask'
+  const hasToolList = (limits.allowedTools ?? config.allowedTools).length > 0
+  const isLimited = needsApproval || hasToolList || project?.isUntrusted === true
+  const objection = command && objectionTo(command, backend, capabilities, isLimited)
+  if (objection !== undefined) return planFixed(work, objection, config)
   const workplace = chooseWorkplace(conversation.channel, project, config)
   const { agentMode: mode } = config.projects.find(({ id }) => id === conversation.projectId) ?? {}
   const { directory, pod } = workplace
@@ -289,9 +296,9 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const event: GatewayEvent = {
     ...(project?.isUntrusted && { isUntrusted: true }),
     channelId: conversation.id,
-    prompt: joinedPrompt(message.text, textsOf(merged)),
+    prompt: command?.line ?? joinedPrompt(message.text, textsOf(merged)),
     kind: message.kind,
-    wasInterrupted,
+    ...(command ? { isCommand: true } : { wasInterrupted }),
     ...(mode && { mode }),
     ...(model !== undefined && { model }),
     workingDir: directory,
@@ -299,6 +306,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     canSendFiles,
     ...(options.session && { session: options.session }),
     ...(reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID })),
+    ...(command && { compose: () => ({ prompt: command.line }) }),
     ...limits,
     ...(options.metadata && { metadata: options.metadata }),
     ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
@@ -312,11 +320,17 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
       ...(missing === undefined ? [] : [fallbackNotice(missing, backend)]),
       ...(limits.allowedTools ? [] : unenforcedLimits(config, capabilities)),
     ],
-    needsApproval: (project?.agentPermissions ?? config.agentPermissions) === 'ask',
+    needsApproval,
     takesSecrets: true,
     run: (request, signal, listener) => runtime.runTurn({ ...event, ...request }, signal, listener),
+    ...(command && { finish: (answer: Reply) => withWords(answer, `${backend} has done ${command.line}.`) }),
     ...(reply && { finish: (answer: Reply) => finishReply(answer, reply) }),
   }
+}
+
+/** Most commands of agents answer nothing. */
+function withWords(answer: Reply, words: string): Reply {
+  return answer.text.trim() === '' ? { ...answer, text: words } : answer
 }
 
 function textsOf(messages: Message[]): string[] {
@@ -343,9 +357,14 @@ function replyOptions(
 }
 
 /** A fixed answer without an agent. */
-function planText({ message, claimedAt }: Work, reply: ReplyConfig, { workingDir }: GatewayConfig): BarePlan {
+function planText(work: Work, reply: ReplyConfig, config: GatewayConfig): BarePlan {
+  const { message } = work
   const { body, variables } = readMessage(message.text, message.options?.variables)
   const text = expandText(reply.text ?? '', { ...variables, Body: body, BodyStripped: body, IsNewSession: 'true' })
+  return { ...planFixed(work, text, config), finish: (answer) => finishReply(answer, reply) }
+}
+
+function planFixed({ claimedAt }: Work, text: string, { workingDir }: GatewayConfig): BarePlan {
   return {
     backend: 'text',
     directory: workingDir,
@@ -361,7 +380,6 @@ function planText({ message, claimedAt }: Work, reply: ReplyConfig, { workingDir
       events.forEach(listener.onEvent)
       return { result, notes: [] }
     },
-    finish: (answer) => finishReply(answer, reply),
   }
 }
 

@@ -3,6 +3,7 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { CliBackend } from '../../src/backends/engine/cli-backend.js'
 import { WarmPool } from '../../src/backends/engine/warm/warm-pool.js'
 import { type AgentProbe, BACKEND_NAMES, type BackendName } from '../../src/backends/types.js'
 import { createFakeBackend, createStage } from './fake-cli.js'
@@ -91,13 +92,9 @@ const CODEX: Row[] = [
   ],
   ['CODEX_API_KEY', { recording: 'login-none.txt', environment: { CODEX_API_KEY: 'x' } }, byVariable('CODEX_API_KEY')],
   [
-    'CODEX_API_KEY, which it does not read when it is kept alive',
+    'CODEX_API_KEY, when it is kept alive',
     { recording: 'login-none.txt', environment: { CODEX_API_KEY: 'x' }, isWarm: true },
-    {
-      state: 'unknown',
-      why: expect.stringContaining('`codex app-server` does not') as string,
-      fix: 'printenv CODEX_API_KEY | codex login --with-api-key',
-    },
+    byVariable('CODEX_API_KEY'),
   ],
   [
     'a provider without a key',
@@ -267,10 +264,51 @@ describe.each(BACKEND_NAMES)('%s', (name) => {
   })
 })
 
+describe('the models that a command line lists', () => {
+  it.each<[BackendName, Situation, string[]]>([
+    ['claude', { recording: 'models.jsonl' }, ['opus', 'fable', 'sonnet', 'haiku']],
+    ['claude', { prints: 'error: unknown option --verbose' }, []],
+    [
+      'codex',
+      { recording: 'models.json' },
+      [
+        ...['gpt-6-astra', 'gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6-sol', 'gpt-6-luna'],
+        ...['gpt-5.6-sol', 'gpt-5.6-terra', 'gpt-5.6-luna', 'gpt-5.5'],
+      ],
+    ],
+    ['codex', { prints: '{"models": broken' }, []],
+    ['gemini', { prints: 'gemini-2.5-pro' }, []],
+    ['pi', { recording: 'login-models.txt' }, ['acme/m1', 'zeta/z1', 'zeta/z2']],
+    ['pi', { recording: 'login-none.txt' }, []],
+  ])('%s %j', async (name, situation, models) => {
+    const backend = backendIn(name, situation)
+    expect([await backend.models(), backend.capabilities().supportedModels]).toEqual([models, models])
+  })
+
+  it('opencode', async () => {
+    const recording = 'models.txt'
+    const models = await backendIn('opencode', { recording }).models()
+    const lines = readFileSync(join(import.meta.dirname, '../fixtures/opencode', recording), 'utf8')
+      .trim()
+      .split('\n')
+    expect([models.length > 0, models]).toEqual([true, lines])
+  })
+
+  it('are none if it is not installed', async () => {
+    const backend = createFakeBackend('claude', '/nowhere/claude', createStage())
+    expect(await backend.models()).toEqual([])
+  })
+})
+
 const SECRET = 'sk-0123456789abcdef'
 
 async function probeIn(name: BackendName, situation: Situation): Promise<AgentProbe> {
-  const { environment = {}, stored = [], files = {}, recording, prints = '', isWarm = false, model } = situation
+  const { stored = [] } = situation
+  return backendIn(name, situation).probe({ storedVariables: stored })
+}
+
+function backendIn(name: BackendName, situation: Situation): CliBackend {
+  const { environment = {}, files = {}, recording, prints = '', isWarm = false, model } = situation
   const stage = createStage()
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(stage.home, path)), { recursive: true })
@@ -282,12 +320,11 @@ async function probeIn(name: BackendName, situation: Situation): Promise<AgentPr
   const cli = stage.write('cli', `#!/bin/sh\n[ "$1" = --version ] && echo 99.1.2 || cat '${answer}'\n`)
   chmodSync(cli, 0o755)
   const pool = new WarmPool({ log: LOG, now: Date.now, limits: LIMITS })
-  const backend = createFakeBackend(name, cli, stage, {
+  return createFakeBackend(name, cli, stage, {
     environment,
     ...(model !== undefined && { config: { model } }),
     ...(isWarm && { dependencies: { warm: { mode: 'auto', pool } } }),
   })
-  return backend.probe({ storedVariables: stored })
 }
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }

@@ -153,27 +153,20 @@ describe('createBackend', () => {
   })
 
   it.each(BACKEND_NAMES)('%s declares what it can do', (name) => {
+    const row = (tools: boolean, turns: boolean, streams: boolean, commands: boolean, size: number) => ({
+      supportsToolControl: tools,
+      supportsMaxTurns: turns,
+      supportsStreaming: streams,
+      supportsCommands: commands,
+      supportsCompact: name === 'claude',
+      maxPromptLength: size,
+    })
     const declared = {
-      claude: {
-        supportsToolControl: true,
-        supportsMaxTurns: true,
-        supportsStreaming: true,
-        maxPromptLength: 10_000_000,
-      },
-      codex: {
-        supportsToolControl: false,
-        supportsMaxTurns: false,
-        supportsStreaming: false,
-        maxPromptLength: 1_048_576,
-      },
-      gemini: {
-        supportsToolControl: true,
-        supportsMaxTurns: true,
-        supportsStreaming: true,
-        maxPromptLength: 8_388_608,
-      },
-      opencode: { supportsToolControl: true, supportsMaxTurns: true, supportsStreaming: false, maxPromptLength: 0 },
-      pi: { supportsToolControl: true, supportsMaxTurns: true, supportsStreaming: true, maxPromptLength: 0 },
+      claude: row(true, true, true, true, 10_000_000),
+      codex: row(false, false, false, false, 1_048_576),
+      gemini: row(true, true, true, true, 8_388_608),
+      opencode: row(true, true, false, false, 0),
+      pi: row(true, true, true, true, 0),
     }
     expect(createBackend(name, { ...config, model: 'm' }).capabilities()).toEqual({
       provider: name,
@@ -224,5 +217,13 @@ function fakeBackend(name: BackendName, validate: () => Promise<boolean> = async
   const unused = () => {
     throw new Error('Not part of this test')
   }
-  return { name: () => name, validate, run: unused, execute: unused, capabilities: unused, probe: unused }
+  return {
+    name: () => name,
+    validate,
+    run: unused,
+    execute: unused,
+    capabilities: unused,
+    models: unused,
+    probe: unused,
+  }
 }

@@ -29,6 +29,8 @@ const USAGE = {
 }
 
 interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' | 'model' | 'directory'>> {
+  /** The model, as the agent tells it. */
+  told?: string
   place?: Partial<Place>
   text?: string
 }
@@ -70,7 +72,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   })
   const config = { agentBackend: 'claude', backendModel: 'large', workingDir: '/work', queueMode: 'followup' } as const
   const isInstalled = async (backend: string) => backend !== 'pi'
-  const modelsOf = (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
+  const modelsOf = async (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
   const agents = new BackendRegistry(now)
   for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) agents.register(createBackend(name, adapterConfig()))
   const approvals = approvalsOn(store, { now, newId })
@@ -113,13 +115,17 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     },
     /** A turn that took a minute. */
     past: async (address: string, turn: PastTurn) => {
-      const { place, text = 'hello', backend = 'claude', model, directory = '/work', ...result } = turn
+      const { place, text = 'hello', backend = 'claude', model, told, directory = '/work', ...result } = turn
       const { conversationId } = await accept(address, text, 'bob', place)
       const run = { id: newId(), backend, directory, ...(model !== undefined && { model }) }
       const claimed = await queue.claim([CHANNEL], { address }, () => run)
       if (!claimed) throw new Error('There is nothing to claim')
       const reply = { text: '', notes: [], isError: false }
       const { sessionId } = result
+      if (told !== undefined) {
+        const event = { type: 'started' as const, model: told, timestamp: clock.now }
+        await store.events.record(run.id, [{ seq: 1, event }])
+      }
       clock.now += MINUTE_MS
       await queue.settle(claimed, {
         kind: 'answered',
@@ -173,6 +179,7 @@ describe('/help and unknown commands', () => {
         ...[
           '/ask <text>',
           '/new',
+          '/compact [focus]',
           '/stop',
           '/approve [which]',
           '/deny [which]',
@@ -181,7 +188,15 @@ describe('/help and unknown commands', () => {
           '/model [name]',
           '/backend [name]',
         ],
-        ...['/sessions', '/resume <session>', '/project [id]', '/usage', '/help'],
+        ...[
+          '/sessions',
+          '/resume <session>',
+          '/project [id]',
+          '/allow [person]',
+          '/disallow [person]',
+          '/usage',
+          '/help',
+        ],
       ],
       undefined,
     ])
@@ -190,12 +205,14 @@ describe('/help and unknown commands', () => {
   it.each(['/nothing', '/constructor', '/stopp now'])('%s points to the list', async (line) => {
     const { command } = await setup()
     const [word] = line.split(' ')
-    expect(await command(line)).toEqual(`There is no command ${word}. /help lists those there are.`)
+    expect(await command(line)).toEqual(
+      `There is no command ${word}. /help lists those there are; /${word} passes ${word} on to the agent.`,
+    )
   })
 
-  it('/ask is for messages', async () => {
+  it.each(['/ask this', '/compact'])('%s is a message', async (line) => {
     const { command } = await setup()
-    expect(await command('/ask this')).toEqual('Send it as a message, without /ask.')
+    expect(await command(line)).toEqual('Send it as a message.')
   })
 })
 
@@ -474,12 +491,16 @@ describe('/queue', () => {
   })
 })
 
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? ''
+}
+
 describe('/model', () => {
   it('shows, chooses and takes back', async () => {
     const { command, conversation } = await setup()
     const answers = []
     for (const line of ['/model', '/model  small ', '/model', '/model default', '/model'])
-      answers.push(await command(line))
+      answers.push(firstLine(await command(line)))
     expect([answers, await conversation()]).toEqual([
       [
         'The model is large.',
@@ -489,6 +510,20 @@ describe('/model', () => {
         'The model is large.',
       ],
       { id: expect.any(String), channel: CHANNEL, address: 'a' },
+    ])
+  })
+
+  it('tells which model answered last here, and which others are known', async () => {
+    const { command, past } = await setup()
+    await past('b', { model: 'small', told: 'claude-small-4' })
+    await past('a', { told: 'claude-large-5[1m]' })
+    await past('a', { backend: 'codex', told: 'gpt' })
+    expect((await command('/model')).split('\n')).toEqual([
+      'The model is large.',
+      'The last answer of claude here came from claude-large-5[1m].',
+      'Used lately with claude: small, claude-large-5[1m], claude-small-4',
+      'claude lists: known, large',
+      '/model <name> chooses one, of these or any other that the agent knows; /model default takes the choice back.',
     ])
   })
 
@@ -508,7 +543,8 @@ describe('/backend', () => {
     await sessions.set({ conversationId, backend: 'claude', sessionId: 's1', directory: '/work' })
     await command('/model small')
     const answers = []
-    for (const line of ['/backend', '/backend codex', '/backend', '/model']) answers.push(await command(line))
+    for (const line of ['/backend', '/backend codex', '/backend', '/model'])
+      answers.push(firstLine(await command(line)))
     const chosen = await conversation()
     answers.push(await command('/backend default'))
     expect([answers, chosen, await sessions.get(conversationId, 'claude'), await conversation()]).toEqual([
@@ -531,7 +567,8 @@ describe('/backend', () => {
     await sessions.set({ conversationId, backend: 'claude', sessionId: 's1', directory: '/work' })
     await command('/model small')
     const answers = []
-    for (const line of ['/backend claude', '/backend claudecode', '/model']) answers.push(await command(line))
+    for (const line of ['/backend claude', '/backend claudecode', '/model'])
+      answers.push(firstLine(await command(line)))
     expect([answers, (await sessions.get(conversationId, 'claude'))?.sessionId]).toEqual([
       ['The agent is claude already.', 'The agent is claude already.', 'The model is small.'],
       's1',
@@ -665,7 +702,7 @@ describe('the choices of a place', () => {
     await command('/backend gemini', room)
     expect([
       await command('/backend', thread),
-      await command('/model', thread),
+      firstLine(await command('/model', thread)),
       await conversation(thread.address),
     ]).toEqual([
       'The agent is codex.',

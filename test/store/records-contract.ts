@@ -576,6 +576,26 @@ export function describeRecordsContract(engine: TestEngine): void {
       })
     })
 
+    it('tell which models an agent answered with, and which last in a conversation', async () => {
+      const { store, turn } = await createTurns(engine)
+      await turn('a', { told: 'first' })
+      await turn('b', { told: 'second' })
+      await turn('a', { told: 'other', backend: 'codex' })
+      await turn('a', { told: 'failing', isError: true })
+      await turn('b', { told: 'first' })
+      await turn('a', { told: 'third' })
+      await turn('a', { model: 'untold' })
+      const last = async (conversationId: string, backend: string): Promise<string | undefined> => {
+        const run = await store.runs.latestAnswer(conversationId, backend)
+        return run === undefined ? undefined : store.events.modelOf(run)
+      }
+      expect([
+        await store.events.modelsOf('claude', 0),
+        await store.events.modelsOf('claude', 6),
+        [await last('b', 'claude'), await last('a', 'codex'), await last('a', 'claude'), await last('c', 'claude')],
+      ]).toEqual([['third', 'first', 'second'], ['third'], ['first', 'other', undefined, undefined]])
+    })
+
     it('is which models an agent has answered with, most recently used first', async () => {
       const { store, turn } = await createTurns(engine)
       await turn('a', { model: 'large' })
@@ -756,6 +776,44 @@ export function describeRecordsContract(engine: TestEngine): void {
     })
   })
 
+  describe('admissions', () => {
+    it('let a person in once per channel, by an id that is text, until they are removed', async () => {
+      const { admissions } = (await createStage(engine)).store
+      const ada = {
+        channel: CHANNEL,
+        personId: '100000000000000001',
+        name: 'ada 🙂',
+        admittedBy: 'own"er',
+        admittedAt: NOW,
+      }
+      const ben = {
+        channel: 'mail',
+        personId: '100000000000000001',
+        name: 'ben',
+        admittedBy: 'ann',
+        admittedAt: NOW + 1,
+      }
+      const added = [
+        await admissions.add(ada),
+        await admissions.add({ ...ada, name: 'other' }),
+        await admissions.add(ben),
+      ]
+      const lists = [await admissions.list(), await admissions.list(CHANNEL)]
+      const removed = [
+        await admissions.remove(CHANNEL, '1'),
+        await admissions.remove(CHANNEL, ada.personId),
+        await admissions.remove(CHANNEL, ada.personId),
+      ]
+      expect([
+        added,
+        lists,
+        removed,
+        await admissions.has(CHANNEL, ada.personId),
+        await admissions.has('mail', ben.personId),
+      ]).toEqual([[true, false, true], [[ben, ada], [ada]], [false, true, false], false, true])
+    })
+  })
+
   describe('channel values', () => {
     it('are kept by channel and name; the latest counts', async () => {
       const { channelValues } = (await createStage(engine)).store
@@ -830,15 +888,21 @@ async function createTurns(engine: TestEngine) {
   let turns = 0
   const enter = (id: string, place: Partial<Place> = {}) =>
     store.conversations.enter({ channel: CHANNEL, address: id, ...place }, id, 1)
-  const turn = async (conversationId: string, run: Partial<AgentResult & NewRun>, place: Partial<Place> = {}) => {
+  const turn = async (
+    conversationId: string,
+    run: Partial<AgentResult & NewRun & { told: string }>,
+    place: Partial<Place> = {},
+  ) => {
     turns += 1
     const id = `turn-${turns}`
     const { seq } = await enter(conversationId, place)
     await store.inbox.add(newMessage({ id, conversationId, seq }), 'open', null, turns)
-    const { backend = 'claude', directory = '/srv', model, ...result } = run
+    const { backend = 'claude', directory = '/srv', model, told, ...result } = run
     const about = { backend, directory, ...(model !== undefined && { model }) }
     const begun = { id, messageId: id, conversationId, gatewayId: 'g', ...about }
     await store.runs.begin(begun, turns)
+    const event = { type: 'started' as const, model: told ?? '', timestamp: NOW }
+    if (told !== undefined) await store.events.record(id, [{ seq: 1, event }])
     const state = result.isError ? 'failed' : 'answered'
     await store.runs.end(id, state, { isError: false, durationMs: 10, ...result }, turns + 10)
   }

@@ -50,7 +50,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
   const sender = new Sender({
     gatewayId: 'g1',
     channels: [channel],
-    store: { outbox, inbox: store.inbox },
+    store: { outbox, inbox: store.inbox, runs: store.runs, events: store.events },
     onSent: ({ id, problem }) => told.push(['sent', id, problem]),
     onUndelivered: ({ id, problem }) => told.push(['undelivered', id, problem]),
     onStep: (step) => steps.push(step),

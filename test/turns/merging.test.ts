@@ -44,6 +44,7 @@ describeEngines('messages that share a turn', (engine) => {
     it.each([
       ['a job', { kind: 'cron' }],
       ['one with a model of its own', { options: { model: 'large' } }],
+      ["a command of the agent's own", { text: '//other' }],
       ['a command of HTTP', { options: { projectInstance: 'site' } }],
     ] as const)('goes no further than %s, which keeps its place', async (_, other) => {
       const { say, take, queue } = await setup(engine, 'collect')
@@ -54,7 +55,7 @@ describeEngines('messages that share a turn', (engine) => {
       const first = await take()
       await queue.settle(first, ANSWERED)
       const second = await take()
-      expect([textsOf(first), textsOf(second)]).toEqual([['one', 'two'], ['other']])
+      expect([textsOf(first), textsOf(second)]).toEqual([['one', 'two'], ['text' in other ? other.text : 'other']])
     })
 
     it('merges those of others only if one answer reaches them all', async () => {

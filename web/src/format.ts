@@ -1,5 +1,7 @@
 // How numbers read. Pure; the parts of the same names show them.
 
+export { formatMoney } from '../../src/core/money.js'
+
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
@@ -11,12 +13,6 @@ export function formatDuration(ms: number): string {
   if (ms < MINUTE_MS) return `${Math.floor(ms / 1000)} s`
   if (ms < HOUR_MS) return `${Math.floor(ms / MINUTE_MS)} min ${Math.floor((ms % MINUTE_MS) / 1000)} s`
   return `${Math.floor(ms / HOUR_MS)} h ${Math.floor((ms % HOUR_MS) / MINUTE_MS)} min`
-}
-
-/** In US dollars; parts of a cent are told as far as they tell something. */
-export function formatMoney(usd: number): string {
-  if (usd === 0) return '$0'
-  return usd < 0.1 ? `$${usd.toPrecision(2)}` : `$${usd.toFixed(2)}`
 }
 
 /** As "950", "12.3k", "4.1M". */

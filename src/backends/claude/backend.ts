@@ -9,6 +9,7 @@ import { namesOption, optionArgs, valueOf, withoutOptions } from '../engine/comm
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { claudeLogin } from './login.js'
+import { claudeModels } from './models.js'
 import { claudeWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { LoginPlace, LoginReading } from '../engine/login.js'
@@ -113,6 +114,8 @@ export class ClaudeCodeBackend extends CliBackend {
     ],
     supportsMaxTurns: true,
     supportsToolControl: true,
+    supportsCommands: true,
+    supportsCompact: true,
     supportsStreaming: true,
     versions: {
       oldestKnown: '2.1.197',
@@ -200,6 +203,10 @@ export class ClaudeCodeBackend extends CliBackend {
 
   protected login(place: LoginPlace): Promise<LoginReading> {
     return claudeLogin(place)
+  }
+
+  protected override listModels(place: LoginPlace): Promise<string[]> {
+    return claudeModels(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void): Translation {

@@ -3,11 +3,12 @@
 
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { codexLogin } from './login.js'
+import { codexModels } from './models.js'
 import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './settings.js'
 import { namesOption, optionArgs } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { codexWarmDriver } from './warm-driver.js'
+import { codexWarmDriver, storeArgs } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place } from '../engine/place.js'
@@ -58,6 +59,8 @@ export class CodexBackend extends CliBackend {
     ],
     supportsMaxTurns: false,
     supportsToolControl: false,
+    supportsCommands: false,
+    supportsCompact: false,
     supportsStreaming: false,
     versions: {
       oldestKnown: '0.166.0',
@@ -107,11 +110,17 @@ export class CodexBackend extends CliBackend {
   }
 
   protected override warmDriver(): WarmDriver {
-    return codexWarmDriver(() => ({ args: ['app-server', ...COMMON_ARGS] }))
+    return codexWarmDriver((_turn, _place, _signal, variables) => ({
+      args: ['app-server', ...storeArgs(variables), ...COMMON_ARGS],
+    }))
   }
 
   protected login(place: LoginPlace): Promise<LoginReading> {
     return codexLogin(place)
+  }
+
+  protected override listModels(place: LoginPlace): Promise<string[]> {
+    return codexModels(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

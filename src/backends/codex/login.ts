@@ -25,12 +25,9 @@ async function openAiLogin(place: LoginPlace): Promise<AgentLogin> {
   const login = readStatus(await place.ask(['login', 'status']))
   if (login.state !== 'logged-out') return login
   const byKey = place.byVariable('CODEX_API_KEY')
-  if (byKey) return place.isOneShot ? byKey : { state: 'unknown', why: NOT_KEPT_ALIVE, fix: logInWith('CODEX_API_KEY') }
+  if (byKey) return byKey
   return place.setting('OPENAI_API_KEY') === undefined ? login : { ...login, fix: logInWith('OPENAI_API_KEY') }
 }
-
-const NOT_KEPT_ALIVE =
-  'It has CODEX_API_KEY, which `codex exec` reads and `codex app-server` does not: log in, or set AGENT_MODE=oneshot.'
 
 function logInWith(variable: string): string {
   return `printenv ${variable} | codex login --with-api-key`

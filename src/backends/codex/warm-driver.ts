@@ -16,8 +16,8 @@ import { messageOf } from '../../errors.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
-import { SharedConnection, SharedTurn } from '../engine/warm/shared-connection.js'
-import type { WarmDriver } from '../engine/warm/types.js'
+import { RpcError, SharedConnection, SharedTurn } from '../engine/warm/shared-connection.js'
+import type { Send, Variables, WarmDriver } from '../engine/warm/types.js'
 import type { ApprovalAnswer, Approve, Steer } from '../types.js'
 import { type Item, lineOf, type Notification, requestOf } from './warm-lines.js'
 import { areLastInstructions, gatewayInstructions, untrustedConfig } from './settings.js'
@@ -43,6 +43,13 @@ interface Thread {
   lastInstructions: string | undefined
 }
 
+const KEY_VARIABLE = 'CODEX_API_KEY'
+
+/** Keeps a login by `CODEX_API_KEY` in memory. */
+export function storeArgs(variables: Variables): string[] {
+  return variables[KEY_VARIABLE] ? ['-c', 'cli_auth_credentials_store="ephemeral"'] : []
+}
+
 export function codexWarmDriver(launch: WarmDriver['launch']): WarmDriver {
   return {
     isShared: true,
@@ -52,19 +59,24 @@ export function codexWarmDriver(launch: WarmDriver['launch']): WarmDriver {
     /** Everything else is set per thread or turn. */
     keyOf: ({ isUntrusted, isAsking }) => JSON.stringify({ isUntrusted, isAsking }),
     launch,
-    connect: (send) => new CodexConnection(send),
+    connect: (send, _place, variables) => new CodexConnection(send, variables[KEY_VARIABLE]),
   }
 }
 
 /** Its sessions are called threads. */
 class CodexConnection extends SharedConnection<CodexTurn> {
-  readonly ready = this.#initialize()
+  readonly ready: Promise<void>
   /** Loaded threads, by id. */
   #threads = new Map<string, Thread>()
   /** The latest total usage of each thread. */
   #totals = new Map<string, JsonObject>()
   /** Warnings about threads without a running turn. */
   #warnings = new Map<string, string[]>()
+
+  constructor(send: Send, apiKey: string | undefined) {
+    super(send)
+    this.ready = this.#initialize(apiKey)
+  }
 
   ping(): Promise<void> {
     return this.rpc.ask('thread/loaded/list')
@@ -74,13 +86,27 @@ class CodexConnection extends SharedConnection<CodexTurn> {
     return new CodexTurn(turn, translation, this.rpc, approve)
   }
 
-  async #initialize(): Promise<void> {
+  async #initialize(apiKey: string | undefined): Promise<void> {
     await this.rpc.request('initialize', {
       clientInfo: { name: 'aetheel', title: null, version: '0' },
       // The request that ends commands left running is experimental.
       capabilities: { experimentalApi: true, requestAttestation: false, optOutNotificationMethods: UNWANTED },
     })
     this.rpc.notify('initialized')
+    if (apiKey) await this.#logIn(apiKey)
+  }
+
+  /** `codex app-server` does not read the variable. If the login were not kept in memory, Codex would write the key into the
+   *  operator's own home. */
+  async #logIn(apiKey: string): Promise<void> {
+    const { config } = (await this.rpc.request('config/read')) as { config?: JsonObject }
+    if (config?.['cli_auth_credentials_store'] !== 'ephemeral') return
+    try {
+      await this.rpc.request('account/login/start', { type: 'apiKey', apiKey })
+    } catch (error) {
+      // It may be forbidden to log in so: then the turn says that it is not logged in.
+      if (!(error instanceof RpcError)) throw error
+    }
   }
 
   protected async talk(id: string, warm: CodexTurn): Promise<void> {

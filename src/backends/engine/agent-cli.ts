@@ -32,6 +32,12 @@ import type {
 
 /** Time to ask a CLI for its version. Generous: without the version, a turn may get the wrong arguments. */
 export const VERSION_TIMEOUT_MS = 10_000
+/** OpenCode needs some seconds on a slow machine. */
+const MODELS_TIMEOUT_MS = 30_000
+/** A login or an update may change them. */
+const MODELS_CACHE_MS = 10 * 60_000
+/** More would help nobody to choose. */
+const MAX_MODELS = 200
 /** Time to check an untrusted project. If that is not enough, the agent is not started. */
 export const UNTRUSTED_CHECK_MS = 30_000
 
@@ -47,6 +53,7 @@ export interface CliDefinition {
   neutralise(prompt: string, isWarm: boolean): string
   problems(): string[]
   login(place: LoginPlace): Promise<LoginReading>
+  listModels(place: LoginPlace): Promise<string[]>
   untrustedObstacle(turn: Turn): string | undefined
   driver: WarmDriver | undefined
 }
@@ -63,6 +70,9 @@ export class AgentCli {
   readonly #directories = new SessionNotes<string>()
   /** Versions of executables, by path. */
   readonly #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
+  #models: { fingerprint: string; until: number; models: Promise<string[]> } | undefined
+  /** What `models` found last. */
+  knownModels: string[] = []
 
   constructor(
     readonly definition: CliDefinition,
@@ -133,12 +143,37 @@ export class AgentCli {
   }
 
   async #login(executable: string, storedVariables: readonly string[], signal: AbortSignal): Promise<LoginReading> {
-    const { workingDir, model } = this.config
-    const environment = this.#markedEnvironment()
-    const isOneShot = (this.warm?.mode ?? 'oneshot') === 'oneshot'
-    const place = new LoginPlace({ executable, environment, storedVariables, workingDir, isOneShot, signal })
-    const reading = await this.definition.login(place)
+    const { model } = this.config
+    const reading = await this.definition.login(this.#loginPlace(executable, storedVariables, signal))
     return model === undefined ? reading : { ...reading, model }
+  }
+
+  #loginPlace(executable: string, storedVariables: readonly string[], signal: AbortSignal): LoginPlace {
+    const { workingDir } = this.config
+    const environment = this.#markedEnvironment()
+    return new LoginPlace({ executable, environment, storedVariables, workingDir, signal })
+  }
+
+  /** Cached, since asking starts a process. Contract: never rejects. */
+  models(): Promise<string[]> {
+    const { now } = this.dependencies
+    const fingerprint = this.fingerprint()
+    const known = this.#models
+    if (known && known.fingerprint === fingerprint && known.until > now()) return known.models
+    const models = this.#listModels().catch(() => [])
+    void models.then((found) => {
+      this.knownModels = found
+    })
+    this.#models = { fingerprint, until: now() + MODELS_CACHE_MS, models }
+    return models
+  }
+
+  async #listModels(): Promise<string[]> {
+    const path = this.find()
+    if (path === undefined) return []
+    const list = (signal: AbortSignal): Promise<string[]> =>
+      this.definition.listModels(this.#loginPlace(path, [], signal))
+    return (await withDeadline(MODELS_TIMEOUT_MS, undefined, list)).slice(0, MAX_MODELS)
   }
 
   /** None for a configured path: installing the package would not put anything there. */
@@ -154,7 +189,7 @@ export class AgentCli {
     const asked = isModelNamed ? { ...request, model: request.model ?? '' } : request
     return {
       ...turnOf(asked, this.config, this.#directories),
-      prompt: this.definition.neutralise(request.prompt, isWarm),
+      prompt: request.isCommand ? request.prompt : this.definition.neutralise(request.prompt, isWarm),
       ...(command && { command }),
     }
   }
@@ -166,7 +201,18 @@ export class AgentCli {
 
   /** Why this request is refused before anything is started. */
   refusalOf(request: AgentRequest, turn: Turn): Failed | undefined {
-    return refusedInput(turn, this.#traits) ?? this.#refusedPlace(turn, request.pod) ?? refusedVariable(request)
+    return (
+      this.#refusedCommand(request) ??
+      refusedInput(turn, this.#traits) ??
+      this.#refusedPlace(turn, request.pod) ??
+      refusedVariable(request)
+    )
+  }
+
+  #refusedCommand({ isCommand = false }: AgentRequest): Failed | undefined {
+    const { label, supportsCommands } = this.#traits
+    if (!isCommand || supportsCommands) return undefined
+    return { reason: 'refused', message: `${label} has no commands that a message could give.`, isLasting: true }
   }
 
   /**

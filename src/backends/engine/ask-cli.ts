@@ -1,6 +1,7 @@
 import { startProcess } from '../../processes/local-process.js'
 
-const MAX_CHARACTERS = 10_000
+/** Codex describes each of its models at length. */
+const MAX_CHARACTERS = 4_000_000
 
 /** What a CLI says, on stdout and stderr, to something that needs neither a prompt nor a model. */
 export async function askCli(
@@ -8,6 +9,7 @@ export async function askCli(
   args: string[],
   environment: Record<string, string>,
   signal: AbortSignal,
+  stdin = '',
 ): Promise<string> {
   let output = ''
   const collect = (chunk: Buffer) => {
@@ -18,7 +20,7 @@ export async function askCli(
     args,
     cwd: '/',
     environment,
-    stdin: '',
+    stdin,
     runId: `ask-${process.pid}-${process.hrtime.bigint()}`,
     stopSignal: 'SIGTERM',
     onStdout: collect,

@@ -91,6 +91,8 @@ export interface CliTraits extends InputRules {
   supportsMaxTurns: boolean
   supportsToolControl: boolean
   supportsStreaming: boolean
+  supportsCommands: boolean
+  supportsCompact: boolean
   versions: VersionKnowledge
   /** The first word of its command line, if it has several commands. */
   subcommand?: string
@@ -154,6 +156,11 @@ export abstract class CliBackend implements AgentBackend {
 
   /** How the CLI is logged in, and with which model it works. Contract: never rejects. */
   protected abstract login(place: LoginPlace): Promise<LoginReading>
+
+  /** The models the CLI lists. Contract: asks no model; empty if it lists none. */
+  protected async listModels(_place: LoginPlace): Promise<string[]> {
+    return []
+  }
 
   /** What in an untrusted directory this CLI would obey regardless of its options: a sentence with advice. */
   protected untrustedObstacle(_turn: Turn): string | undefined {
@@ -221,6 +228,10 @@ export abstract class CliBackend implements AgentBackend {
     return { ...probe, ...use }
   }
 
+  models(): Promise<string[]> {
+    return this.cli.models()
+  }
+
   capabilities(): AgentCapabilities {
     const { traits, config } = this
     const { warm } = this.cli
@@ -231,9 +242,11 @@ export abstract class CliBackend implements AgentBackend {
       supportsModelSelection: true,
       supportsToolControl: traits.supportsToolControl,
       supportsMaxTurns: traits.supportsMaxTurns,
+      supportsCommands: traits.supportsCommands,
+      supportsCompact: traits.supportsCompact,
       // Every warm agent streams, even Codex, whose command line prints whole messages.
       supportsStreaming: traits.supportsStreaming || mode !== 'oneshot',
-      supportedModels: [],
+      supportedModels: this.cli.knownModels,
       ...(config.model !== undefined && { defaultModel: config.model }),
       maxPromptLength: traits.promptLimit?.size ?? 0,
     }
@@ -250,6 +263,7 @@ export abstract class CliBackend implements AgentBackend {
         neutralise: (prompt, isWarm) => this.neutralise(prompt, isWarm),
         problems: () => this.problems(),
         login: (place) => this.login(place),
+        listModels: (place) => this.listModels(place),
         untrustedObstacle: (turn) => this.untrustedObstacle(turn),
         driver: this.warmDriver(),
       },

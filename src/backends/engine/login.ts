@@ -21,20 +21,16 @@ interface Found {
   environment: Record<string, string>
   storedVariables: readonly string[]
   workingDir: string
-  /** Whether no turn runs in a warm process. */
-  isOneShot: boolean
   signal: AbortSignal
 }
 
 export class LoginPlace {
   readonly home: string
   readonly workingDir: string
-  readonly isOneShot: boolean
 
   constructor(private readonly found: Found) {
     this.home = found.environment['HOME'] ?? homedir()
     this.workingDir = found.workingDir
-    this.isOneShot = found.isOneShot
   }
 
   /** The value of a variable that is no secret, such as a path or a switch; undefined if it is empty. */
@@ -80,9 +76,9 @@ export class LoginPlace {
   }
 
   /** The CLI's own answer, in the environment of its turns. */
-  ask(args: string[], environment: Record<string, string> = {}): Promise<string> {
+  ask(args: string[], environment: Record<string, string> = {}, stdin?: string): Promise<string> {
     const { executable, environment: own, signal } = this.found
-    return askCli(executable, args, { ...environment, ...own }, signal)
+    return askCli(executable, args, { ...environment, ...own }, signal, stdin)
   }
 }
 

@@ -65,6 +65,8 @@ export class GeminiBackend extends CliBackend {
     ],
     supportsMaxTurns: true,
     supportsToolControl: true,
+    supportsCommands: true,
+    supportsCompact: false,
     supportsStreaming: true,
     versions: {
       oldestKnown: '0.61.0',

@@ -18,7 +18,7 @@ import {
   type StepFinish,
   type ToolPart,
 } from './format.js'
-import { opencodeLogin } from './login.js'
+import { opencodeLogin, opencodeModels } from './login.js'
 import type { ServerNeeds } from './server/servers.js'
 import type { LoginPlace, LoginReading } from '../engine/login.js'
 import type { Place } from '../engine/place.js'
@@ -46,6 +46,8 @@ export class OpenCodeBackend extends CliBackend {
     stopSignal: 'SIGTERM',
     supportsMaxTurns: true,
     supportsToolControl: true,
+    supportsCommands: false,
+    supportsCompact: false,
     supportsStreaming: false,
     subcommand: 'run',
     ownOptions: [
@@ -131,6 +133,10 @@ export class OpenCodeBackend extends CliBackend {
 
   protected login(place: LoginPlace): Promise<LoginReading> {
     return opencodeLogin(place)
+  }
+
+  protected override listModels(place: LoginPlace): Promise<string[]> {
+    return opencodeModels(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

@@ -14,6 +14,12 @@ export async function opencodeLogin(place: LoginPlace): Promise<LoginReading> {
   return defined({ login: await loginOf(place, settings), model: textOf(settings['model']) })
 }
 
+/** "opencode models" lists them, a line each. */
+export async function opencodeModels(place: LoginPlace): Promise<string[]> {
+  const output = await place.ask(['models'], { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' })
+  return output.split('\n').filter((line) => /^[\w.-]+\/\S+$/.test(line))
+}
+
 async function loginOf(place: LoginPlace, settings: JsonObject): Promise<AgentLogin> {
   const byVariable = byProviderKey(place)
   if (byVariable) return byVariable

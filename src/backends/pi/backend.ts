@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { optionArgs, withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { piLogin } from './login.js'
+import { piLogin, piModels } from './login.js'
 import { piWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
 import type { LoginPlace, LoginReading } from '../engine/login.js'
@@ -72,6 +72,8 @@ export class PiBackend extends CliBackend {
     ],
     supportsMaxTurns: true,
     supportsToolControl: true,
+    supportsCommands: true,
+    supportsCompact: false,
     supportsStreaming: true,
     versions: { oldestKnown: '0.73.1', holes: [] },
     ownOptions: [
@@ -142,6 +144,10 @@ export class PiBackend extends CliBackend {
 
   protected login(place: LoginPlace): Promise<LoginReading> {
     return piLogin(place)
+  }
+
+  protected override listModels(place: LoginPlace): Promise<string[]> {
+    return piModels(place)
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {

@@ -18,14 +18,29 @@ async function loginOf(place: LoginPlace, directory: string): Promise<AgentLogin
   if (byVariable) return byVariable
   const kept = Object.keys((await place.settings(join(directory, 'auth.json'))) ?? {})
   if (kept.length > 0) return { state: 'logged-in', how: `its login to ${kept.join(', ')}`, fix: FIX }
-  return readModels(await place.ask(['--list-models'], { PI_OFFLINE: '1' }))
+  return readModels(await listed(place))
 }
 
-/** It lists the models of the providers that it has a key of, also in its settings. */
+export async function piModels(place: LoginPlace): Promise<string[]> {
+  return modelsIn(await listed(place)).map(({ provider, model }) => `${provider}/${model}`)
+}
+
+/** The models of the providers that it has a key of, also in its settings. */
+function listed(place: LoginPlace): Promise<string> {
+  return place.ask(['--list-models'], { PI_OFFLINE: '1' })
+}
+
+function modelsIn(output: string): { provider: string; model: string }[] {
+  const [, ...rows] = output.slice(Math.max(0, output.search(/^provider\s+model\b/m))).split('\n')
+  return rows.flatMap((row) => {
+    const [, provider, model] = /^([\w.-]+)\s{2,}(\S+)/.exec(row) ?? []
+    return provider === undefined || model === undefined ? [] : [{ provider, model }]
+  })
+}
+
 function readModels(output: string): AgentLogin {
   if (/^no models available/im.test(output)) return { state: 'logged-out', fix: FIX }
-  const [, ...rows] = output.slice(Math.max(0, output.search(/^provider\s+model\b/m))).split('\n')
-  const providers = new Set(rows.flatMap((row) => /^([\w.-]+)\s{2,}\S/.exec(row)?.[1] ?? []))
+  const providers = new Set(modelsIn(output).map(({ provider }) => provider))
   if (providers.size === 0) return { state: 'unknown', why: 'Its `pi --list-models` does not say.', fix: FIX }
   return { state: 'logged-in', how: `its settings of ${[...providers].join(', ')}`, fix: FIX }
 }

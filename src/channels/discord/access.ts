@@ -18,40 +18,58 @@ export interface Speaker {
 
 /**
  * Closed by default: without any list only the owners have access. Every configured list of places must match; of the
- * lists of people one match is enough, and if neither is configured, everyone there may talk.
+ * lists of people one match is enough, and if neither is configured, everyone there may talk. A person admitted by
+ * `/allow` counts as listed, but closes no place that is open to everyone.
  */
-export function mayTalk(speaker: Speaker, lists: AccessLists, ownerIds: readonly string[]): boolean {
-  const { userId, roleIds, guildId, channelIds } = speaker
+export function mayTalk(
+  speaker: Speaker,
+  lists: AccessLists,
+  ownerIds: readonly string[],
+  { isAdmitted = false } = {},
+): boolean {
+  const { userId, roleIds, guildId } = speaker
   if (ownerIds.includes(userId)) return true
+  const isNamed = isAdmitted || lists.users.includes(userId)
   // Access through a server does not apply outside it.
-  if (guildId === undefined) return lists.users.includes(userId)
-  const places = [
-    lists.guilds.length === 0 || lists.guilds.includes(guildId),
-    lists.channels.length === 0 || channelIds.some((id) => lists.channels.includes(id)),
-  ]
-  if (!places.every(Boolean)) return false
-  if (lists.users.length + lists.roles.length === 0) return lists.guilds.length + lists.channels.length > 0
-  return lists.users.includes(userId) || roleIds.some((id) => lists.roles.includes(id))
+  if (guildId === undefined) return isNamed
+  if (!isOpen(speaker, lists)) return false
+  if (isNamed || roleIds.some((id) => lists.roles.includes(id))) return true
+  return lists.users.length + lists.roles.length === 0 && lists.guilds.length + lists.channels.length > 0
+}
+
+/** Whether each configured list of places has this one. */
+function isOpen(speaker: Speaker, lists: AccessLists): boolean {
+  return hasGuild(speaker, lists) && hasChannel(speaker, lists)
+}
+
+function hasGuild({ guildId }: Speaker, { guilds }: AccessLists): boolean {
+  return guilds.length === 0 || (guildId !== undefined && guilds.includes(guildId))
+}
+
+function hasChannel({ channelIds }: Speaker, { channels }: AccessLists): boolean {
+  return channels.length === 0 || channelIds.some((id) => channels.includes(id))
 }
 
 /** Tells a person how the owner can grant access, with the ids to copy. */
-export function howToGetAccess(speaker: Speaker, lists: AccessLists): string {
-  return `I answer only those whom my owner has let in. To let you in, they add ${missingEntries(speaker, lists)} in aetheel.json5, and start me again.`
+export function howToGetAccess(speaker: Speaker, lists: AccessLists, { isAdmitted = false } = {}): string {
+  return `I answer only those whom my owner has let in. To let you in, they ${steps(speaker, lists, isAdmitted)}.`
 }
 
-function missingEntries({ userId, guildId, channelIds }: Speaker, lists: AccessLists): string {
-  const you = `your id, \`${userId}\`, to \`discordUsers\``
+function steps(speaker: Speaker, lists: AccessLists, isAdmitted: boolean): string {
+  const { userId, guildId, channelIds } = speaker
+  const allow = `type \`/allow ${userId}\``
+  const inFile = (entries: string): string => `add ${entries} in aetheel.json5 and start me again`
   const channel = `this channel, \`${channelIds[0]}\`, to \`discordChannels\``
-  if (guildId === undefined) return you
-  if (Object.values(lists).every((list: string[]) => list.length === 0))
-    return `${you}, or for everybody here ${channel},`
-  const entries = [
-    ...(lists.guilds.length === 0 || lists.guilds.includes(guildId)
-      ? []
-      : [`this server, \`${guildId}\`, to \`discordGuilds\``]),
-    ...(lists.channels.length === 0 || channelIds.some((id) => lists.channels.includes(id)) ? [] : [channel]),
-    // If places alone grant access, adding one name would shut out everyone else.
-    ...(lists.users.length + lists.roles.length > 0 && !lists.users.includes(userId) ? [you] : []),
+  if (guildId === undefined) return allow
+  if (Object.values(lists).every((list: string[]) => list.length === 0)) {
+    return `${allow} here, or for everybody here ${inFile(channel)}`
+  }
+  const places = [
+    ...(hasGuild(speaker, lists) ? [] : [`this server, \`${guildId}\`, to \`discordGuilds\``]),
+    ...(hasChannel(speaker, lists) ? [] : [channel]),
   ]
-  return entries.join(' and ')
+  // Where places alone grant access, nobody needs to be named.
+  const needsName = lists.users.length + lists.roles.length > 0 && !lists.users.includes(userId) && !isAdmitted
+  if (places.length === 0) return `${allow} here`
+  return [inFile(places.join(' and ')), ...(needsName ? [allow] : [])].join(', then ')
 }

@@ -120,6 +120,11 @@ export class DiscordApi {
     await this.#indicators.put(`/channels/${channelId}/messages/${messageId}/reactions/${reaction}/@me`)
   }
 
+  async unreact(channelId: string, messageId: string, emoji: string): Promise<void> {
+    const reaction = encodeURIComponent(emoji)
+    await this.#indicators.delete(`/channels/${channelId}/messages/${messageId}/reactions/${reaction}/@me`)
+  }
+
   async type(channelId: string): Promise<void> {
     await this.#indicators.post(`/channels/${channelId}/typing`)
   }

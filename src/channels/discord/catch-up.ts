@@ -16,7 +16,7 @@ interface CatchUpOptions {
   /** Queues the work behind what has begun in the same channel. Contract: never rejects. */
   inLane(channelId: string, work: () => Promise<void>): Promise<void>
   /** The users whose direct messages are checked. */
-  directUserIds: string[]
+  directUserIds(): Promise<string[]>
   onMissed(message: APIMessage, guildId: string | undefined): Promise<void>
   signal: AbortSignal
   log: Log
@@ -86,8 +86,9 @@ export class CatchUp {
     const after = this.#after()
     const addresses = await untilAnswered(() => host.addresses(now() - KNOWN_CONVERSATIONS_MS), this.options)
     const known = (addresses ?? []).map(readAddress).map(({ channelId, threadId }) => threadId ?? channelId)
+    const userIds = await untilAnswered(directUserIds, this.options)
     const direct = await Promise.all(
-      directUserIds.map((id) => untilAnswered(() => api.directChannel(id), this.options)),
+      (userIds ?? []).map((id) => untilAnswered(() => api.directChannel(id), this.options)),
     )
     const withNews = direct.flatMap((channel) => (channel && hasNews(channel, after) ? [channel.id] : []))
     for (const id of new Set([...known, ...withNews])) if (!round.named.has(id)) this.#read(id, after)

@@ -10,7 +10,15 @@ import { Lanes, within } from '../../core/async.js'
 import { GatewayDispatchEvents, type GatewayDispatchPayload } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
-import type { ButtonAction, Channel, ChannelHost, EndedQuestion, LiveEvent, OutgoingReply } from '../types.js'
+import type {
+  ButtonAction,
+  Channel,
+  ChannelHost,
+  EndedQuestion,
+  Forgotten,
+  LiveEvent,
+  OutgoingReply,
+} from '../types.js'
 import type { AccessLists } from './access.js'
 import { codeOf, DiscordApi } from './api.js'
 import { hasButton } from './buttons.js'
@@ -22,6 +30,7 @@ import { type Identity, ownersOf } from './identity.js'
 import { Intake } from './intake.js'
 import { Interactions, slashCommands } from './interactions.js'
 import { ProgressMessage, type Posted, removeMessage } from './progress-message.js'
+import { Marks } from './marks.js'
 import { PostedParts, postReply } from './outgoing.js'
 import { renderForDiscord } from './render.js'
 
@@ -33,6 +42,8 @@ export interface DiscordOptions {
   access: AccessLists
   /** Whether a mention in a channel opens a thread. */
   opensThreads: boolean
+  /** Whether a quiet line below an answer tells its model, time and cost. */
+  hasFooter: boolean
   projectOf(channelId: string): string | undefined
   log: Log
   now: () => number
@@ -60,9 +71,11 @@ const CLOSE_WITHIN_MS = 2_000
 export class DiscordChannel implements Channel {
   readonly name = 'discord'
   readonly takesFiles = true
+  readonly showsOutcomes = true
   readonly #api: DiscordApi
   readonly #channels: ChannelCache
   readonly #destinations: Destinations
+  readonly #marks: Marks
   readonly #connection: DiscordConnection
   readonly #lanes = new Lanes()
   readonly #stopped = new AbortController()
@@ -77,10 +90,11 @@ export class DiscordChannel implements Channel {
   #state: ChannelState | undefined
 
   constructor(private readonly options: DiscordOptions) {
-    const { apiUrl, token, log } = options
+    const { apiUrl, token, log, now } = options
     this.#api = new DiscordApi(apiUrl, token)
     this.#channels = new ChannelCache(this.#api)
     this.#destinations = new Destinations(this.#api, log)
+    this.#marks = new Marks(this.#api, log, now)
     const onDispatch = (payload: GatewayDispatchPayload): void => {
       try {
         this.#dispatch(payload)
@@ -101,13 +115,14 @@ export class DiscordChannel implements Channel {
   }
 
   async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
-    const { now } = this.options
+    const { now, hasFooter } = this.options
     const { messageId = '', address } = reply
     const state = this.#state
     if (!state) throw new Error('Discord has not been reached yet')
     const progress = this.#progress.get(messageId)
     progress?.stop()
-    await postReply(reply, {
+    const { footer: _, ...bare } = reply
+    await postReply(hasFooter ? reply : bare, {
       api: this.#api,
       destinations: this.#destinations,
       host: state.host,
@@ -121,6 +136,22 @@ export class DiscordChannel implements Channel {
     for (const leftover of leftovers) await removeMessage(this.#api, leftover)
     this.#forget(messageId)
     this.#accepted.delete(messageId)
+    this.#mark(reply)
+  }
+
+  /** A question and a wait for a limit end nothing. */
+  #mark({
+    address,
+    messageId,
+    platformId,
+    alsoAnswers = [],
+    wasRetried,
+    isError,
+    question,
+    waitsUntil,
+  }: OutgoingReply): void {
+    if (messageId === undefined || question || waitsUntil !== undefined) return
+    this.#marks.ended(address, [platformId, ...alsoAnswers], isError ? 'failed' : 'answered', wasRetried)
   }
 
   show({ address, messageId, runId, event }: LiveEvent): void {
@@ -141,7 +172,8 @@ export class DiscordChannel implements Channel {
     this.#removalTimers.set(messageId, setTimeout(discard, REMOVE_PROGRESS_MS).unref())
   }
 
-  forget(address: string, messageId: string): void {
+  forget({ address, messageId, platformIds }: Forgotten): void {
+    this.#marks.ended(address, platformIds, 'stopped')
     const progress = this.#progress.get(messageId) ?? this.#startProgress(address, messageId)
     this.#finish(messageId, progress.end('⏹ stopped'))
   }
@@ -161,7 +193,7 @@ export class DiscordChannel implements Channel {
   }
 
   async close(): Promise<void> {
-    await within(CLOSE_WITHIN_MS, Promise.all(this.#finalEdits))
+    await within(CLOSE_WITHIN_MS, Promise.all([...this.#finalEdits, this.#marks.idle()]))
     await this.#connection.close()
     for (const progress of this.#progress.values()) progress.stop()
   }
@@ -189,6 +221,7 @@ export class DiscordChannel implements Channel {
       host,
       channels: this.#channels,
       destinations: this.#destinations,
+      marks: this.#marks,
       bot: { id: identity.user.id, roleIds: this.#ownRoleIds },
       ownerIds,
       onAccepted: (messageId) => this.#markAccepted(messageId),
@@ -199,7 +232,10 @@ export class DiscordChannel implements Channel {
       host,
       cursor,
       inLane: (channelId, work) => this.#inLane(channelId, work),
-      directUserIds: [...new Set([...ownerIds, ...access.users])].slice(0, MAX_DIRECT_USERS),
+      directUserIds: async () => {
+        const admitted = (await host.admissions.list()).map(({ personId }) => personId)
+        return [...new Set([...ownerIds, ...access.users, ...admitted])].slice(0, MAX_DIRECT_USERS)
+      },
       onMissed: (message, guildId) => intake.onMessage(message, guildId, true),
       signal,
       log,
@@ -211,6 +247,7 @@ export class DiscordChannel implements Channel {
       refusalOf: (interaction) => intake.refusalOf(interaction),
       placeOf: (interaction) => intake.placeOfInteraction(interaction),
       ask: (command) => intake.ask(command),
+      admit: (action, person, by) => intake.admit(action, person, by),
       log,
     })
     return { host, identity, cursor, catchUp, intake, interactions }

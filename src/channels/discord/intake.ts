@@ -6,8 +6,10 @@ import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
 import { COMMAND_FAILED } from '../command-failed.js'
-import type { Acceptance, ChannelHost, ChannelMessage, Place } from '../types.js'
+import type { ChannelHost, ChannelMessage, Person, Place } from '../types.js'
+import { type AdmissionAction, admit, readAdmission } from '../admission.js'
 import { type AccessLists, howToGetAccess, mayTalk, type Speaker } from './access.js'
+import { type Named, personNamedIn } from './admission.js'
 import { type DiscordApi, referenceTo, untilAnswered } from './api.js'
 import {
   type ChannelCache,
@@ -20,6 +22,7 @@ import {
 } from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
 import type { AskCommand } from './interactions.js'
+import { type Marks, TAKEN } from './marks.js'
 import { MESSAGE_CHARACTERS, nonceOf } from './outgoing.js'
 
 export interface IntakeOptions {
@@ -27,6 +30,7 @@ export interface IntakeOptions {
   host: ChannelHost
   channels: ChannelCache
   destinations: Destinations
+  marks: Pick<Marks, 'taken'>
   bot: BotIdentity
   ownerIds: string[]
   access: AccessLists
@@ -42,7 +46,6 @@ export interface IntakeOptions {
 
 type Heard = { message: APIMessage; facts: ChannelFacts; addressed: Addressed }
 
-const ACCEPTED_EMOJI = '👀'
 const REFUSE_AGAIN_MS = 3_600_000
 const MAX_REFUSED = 10_000
 const RETRY_MS = 1_000
@@ -50,7 +53,7 @@ const KNOWN_CONVERSATIONS_MS = 7 * 24 * 3_600_000
 
 export class Intake {
   readonly #refusedAt = new Map<string, number>()
-  /** Notes and reactions still on their way, for messages already stored. */
+  /** Notes still on their way, for messages already stored. */
   readonly #background = new Set<Promise<void>>()
 
   constructor(private readonly options: IntakeOptions) {}
@@ -65,8 +68,9 @@ export class Intake {
     const heard = await this.#hear(message, guildId)
     if (!heard) return
     const speaker = await this.#speaker(message, heard.facts)
-    if (!this.#mayTalk(speaker)) {
-      if (!isMissed) this.#refuse(message, speaker)
+    const refusal = await this.#retryUntilStopped(() => this.#refusal(speaker))
+    if (refusal !== undefined) {
+      if (!isMissed) this.#refuse(message, speaker, refusal)
       return
     }
     const { text } = heard.addressed
@@ -81,25 +85,25 @@ export class Intake {
     // Discord also sends an update when it adds a link preview.
     if (!message.edited_timestamp) return
     const heard = await this.#hear(message, guildId)
-    if (!heard || !this.#mayTalk(await this.#speaker(message, heard.facts))) return
+    if (!heard || (await this.#refusal(await this.#speaker(message, heard.facts))) !== undefined) return
     // A command cannot be edited: it has already run.
     if (this.options.host.isCommand(heard.addressed.text)) return
     await this.options.host.onEdit(await this.#read(heard))
   }
 
   /** Answers `/ask`: in a new thread if it was used in a channel, otherwise where it was used. */
-  async ask({ interaction, author, text }: AskCommand): Promise<string> {
+  async ask({ interaction, author, text, isHere = false }: AskCommand): Promise<string> {
     if (text.trim() === '') return 'Write what the agent should do.'
     const { api, host, channels, destinations, opensThreads, onAccepted } = this.options
     const facts = await channels.get(interaction.channel.id, interaction.guild_id)
     const here = this.#placeOf(facts)
-    const isThreaded = opensThreads && hasThreads(facts.type)
+    const isThreaded = !isHere && opensThreads && hasThreads(facts.type)
     const place = isThreaded ? inThread(here, facts, (await api.response(interaction)).id) : here
     const acceptance = await host.onMessage({ ...place, platformId: `interaction:${interaction.id}`, author, text })
     if (isThreaded) await destinations.open(place.address, threadName(text))
     if (acceptance.status === 'refused') return 'That was not taken; the answer says why.'
     onAccepted(acceptance.messageId)
-    return `${ACCEPTED_EMOJI} ${text}`
+    return `${TAKEN} ${text}`
   }
 
   async placeOfInteraction({ channel, guild_id }: APIInteraction): Promise<Place> {
@@ -110,7 +114,19 @@ export class Intake {
   async refusalOf({ channel, guild_id, member, user }: APIInteraction): Promise<string | undefined> {
     const facts = await this.options.channels.get(channel?.id ?? '', guild_id)
     const speaker = speakerOf((member?.user ?? user)?.id ?? '', member?.roles ?? [], facts)
-    return this.#mayTalk(speaker) ? undefined : howToGetAccess(speaker, this.options.access)
+    return this.#refusal(speaker)
+  }
+
+  /** Carries out `/allow` or `/disallow`. */
+  admit(action: AdmissionAction, person: Named, by: Person): Promise<string> {
+    const { host, ownerIds, access } = this.options
+    const configuredAs = (id: string): string | undefined => {
+      if (ownerIds.includes(id)) return 'being my owner'
+      return access.users.includes(id) ? 'discordUsers' : undefined
+    }
+    const mayAdmit = ownerIds.includes(by.id)
+    const request = { action, person, by: by.name, mayAdmit, configuredAs, admitters: 'Only my owner' }
+    return admit(request, host.admissions)
   }
 
   async #hear(message: APIMessage, guildId: string | undefined): Promise<Heard | undefined> {
@@ -147,17 +163,17 @@ export class Intake {
   }
 
   async #accept(heard: Heard): Promise<void> {
-    const { api, destinations, onAccepted } = this.options
+    const { marks, destinations, onAccepted } = this.options
     const { message, facts, addressed } = heard
     const incoming = await this.#read(heard)
-    const acceptance = await this.#storeWithRetry(incoming)
-    if (!acceptance || acceptance.status === 'duplicate') return
+    const acceptance = await this.#retryUntilStopped(() => this.options.host.onMessage(incoming))
+    if (acceptance.status === 'duplicate') return
     // A message inside a thread already has one.
     const opened = isThread(facts.type) ? undefined : destinations.open(incoming.address, threadName(addressed.title))
     if (acceptance.status === 'refused') return
     onAccepted(acceptance.messageId)
     // The next message need not wait for these requests to Discord.
-    this.#inBackground(api.react(message.channel_id, message.id, ACCEPTED_EMOJI))
+    marks.taken(message.channel_id, message.id)
     this.#inBackground(this.#postNotes(message, incoming.address, acceptance.notes, opened))
   }
 
@@ -183,12 +199,12 @@ export class Intake {
     void done.finally(() => this.#background.delete(done))
   }
 
-  /** Contract: undefined if the gateway stops first; the message is fetched again at the next start. */
-  async #storeWithRetry(message: ChannelMessage): Promise<Acceptance | undefined> {
-    const { host, signal, log } = this.options
+  /** For work on the store. Contract: rejects if the gateway stops first; the message is fetched again at the next start. */
+  async #retryUntilStopped<T>(work: () => Promise<T>): Promise<T> {
+    const { signal, log } = this.options
     for (let hasFailed = false; ; hasFailed = true) {
       try {
-        return await host.onMessage(message)
+        return await work()
       } catch (error) {
         if (!hasFailed) log.error('discord.message-not-stored', { error: messageOf(error) })
         await wait(RETRY_MS, { signal })
@@ -201,7 +217,12 @@ export class Intake {
     // Discord may deliver it twice, and to every gateway.
     if (!(await host.claim(`command:${message.id}`))) return
     const place = addressed.isReplyToBot ? await this.#conversation(message, facts, addressed) : this.#placeOf(facts)
-    const answer = await host.onCommand(place, message.author.username, line).catch((error: unknown) => {
+    const { id, username: name } = message.author
+    const admission = readAdmission(line)
+    const answered = admission
+      ? this.admit(admission.action, personNamedIn(message, admission.argument, this.options.bot.id), { id, name })
+      : host.onCommand(place, name, line)
+    const answer = await answered.catch((error: unknown) => {
       log.error('discord.command-failed', { messageId: message.id, error: messageOf(error) })
       return COMMAND_FAILED
     })
@@ -209,7 +230,7 @@ export class Intake {
   }
 
   /** Rarely: someone who writes a lot need not read it every time. */
-  #refuse(message: APIMessage, speaker: Speaker): void {
+  #refuse(message: APIMessage, speaker: Speaker, refusal: string): void {
     const { now, log } = this.options
     const key = `${speaker.userId}:${message.channel_id}`
     const last = this.#refusedAt.get(key)
@@ -218,7 +239,7 @@ export class Intake {
     if (this.#refusedAt.size >= MAX_REFUSED) this.#refusedAt.clear()
     this.#refusedAt.set(key, now())
     log.info('discord.refused', { userId: speaker.userId, channelId: message.channel_id })
-    this.#inBackground(this.#say(message, howToGetAccess(speaker, this.options.access), 'refusal'))
+    this.#inBackground(this.#say(message, refusal, 'refusal'))
   }
 
   /** Replies to a message outside its conversation. */
@@ -230,8 +251,13 @@ export class Intake {
     }
   }
 
-  #mayTalk(speaker: Speaker): boolean {
-    return mayTalk(speaker, this.options.access, this.options.ownerIds)
+  /** Why the person may not talk here; undefined if they may. */
+  async #refusal(speaker: Speaker): Promise<string | undefined> {
+    const { host, access, ownerIds } = this.options
+    if (mayTalk(speaker, access, ownerIds)) return undefined
+    const isAdmitted = await host.admissions.has(speaker.userId)
+    if (mayTalk(speaker, access, ownerIds, { isAdmitted })) return undefined
+    return howToGetAccess(speaker, access, { isAdmitted })
   }
 
   /** Messages that were fetched come without their author's roles. */

@@ -1,9 +1,11 @@
 import {
   type APIApplicationCommandAutocompleteInteraction,
   type APIApplicationCommandInteraction,
+  type APIApplicationCommandOption,
   type APIChatInputApplicationCommandInteraction,
   type APIInteraction,
   type APIMessageComponentInteraction,
+  type APIUser,
   ApplicationCommandOptionType,
   ApplicationCommandType,
   escapeMarkdown,
@@ -17,7 +19,9 @@ import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
 import { COMMAND_FAILED } from '../command-failed.js'
-import type { ChannelHost, CommandDescription, Place } from '../types.js'
+import { type AdmissionAction, readAdmission } from '../admission.js'
+import type { ChannelHost, CommandDescription, Person, Place } from '../types.js'
+import { type Named, personChosenIn } from './admission.js'
 import { ALREADY_ACKNOWLEDGED, codeOf, type DiscordApi } from './api.js'
 import { readButton } from './buttons.js'
 import { MESSAGE_CHARACTERS } from './outgoing.js'
@@ -29,6 +33,8 @@ export interface AskCommand {
   interaction: APIChatInputApplicationCommandInteraction
   author: string
   text: string
+  /** It opens no thread. */
+  isHere?: boolean
 }
 
 interface InteractionOptions {
@@ -37,6 +43,8 @@ interface InteractionOptions {
   /** Why the person has no access; undefined if they have. */
   refusalOf(interaction: APIInteraction): Promise<string | undefined>
   placeOf(interaction: APIInteraction): Promise<Place>
+  /** Carries out `/allow` or `/disallow`; returns the answer for the person. */
+  admit(action: AdmissionAction, person: Named, by: Person): Promise<string>
   /** Handles `/ask`. Contract: called once the interaction is acknowledged; its answer replaces the acknowledgement. */
   ask(command: AskCommand): Promise<string>
   log: Log
@@ -70,14 +78,22 @@ export class Interactions {
 
   async #command(interaction: APIApplicationCommandInteraction): Promise<void> {
     if (!isChatInput(interaction)) return
-    const { host, placeOf, ask } = this.options
+    const { host, placeOf, ask, admit } = this.options
     const { name } = interaction.data
     const argument = firstOption(interaction)
     const author = nameOf(interaction)
     const isPrivate = host.commands().find((command) => command.name === name)?.isQuestion ?? false
     await this.#answer(interaction, isPrivate, async () => {
       if (name === 'ask') return ask({ interaction, author, text: argument })
-      return escapeMarkdown(await host.onCommand(await placeOf(interaction), author, `/${name} ${argument}`.trim()))
+      // The agent answers it, in its session.
+      const line = `/${name} ${argument}`.trim()
+      if (!host.isCommand(line)) return ask({ interaction, author, text: line, isHere: true })
+      const admission = readAdmission(`/${name}`)
+      if (admission) {
+        const by = { id: userOf(interaction)?.id ?? '', name: author }
+        return escapeMarkdown(await admit(admission.action, personChosenIn(interaction, argument), by))
+      }
+      return escapeMarkdown(await host.onCommand(await placeOf(interaction), author, line))
     })
   }
 
@@ -153,18 +169,15 @@ export function slashCommands(commands: CommandDescription[]): RESTPostAPIApplic
     name,
     description: meaning.slice(0, LABEL_CHARACTERS),
     contexts: [InteractionContextType.Guild, InteractionContextType.BotDM],
-    ...(argument && {
-      options: [
-        {
-          type: ApplicationCommandOptionType.String,
-          name: argument.name,
-          description: argument.meaning.slice(0, LABEL_CHARACTERS),
-          required: argument.isRequired,
-          ...(argument.hasSuggestions && { autocomplete: true }),
-        },
-      ],
-    }),
+    ...(argument && { options: [optionOf(argument)] }),
   }))
+}
+
+function optionOf(argument: NonNullable<CommandDescription['argument']>): APIApplicationCommandOption {
+  const { name, meaning, isRequired: required, hasSuggestions, isPerson } = argument
+  const described = { name, description: meaning.slice(0, LABEL_CHARACTERS), required }
+  if (isPerson) return { ...described, type: ApplicationCommandOptionType.User }
+  return { ...described, type: ApplicationCommandOptionType.String, ...(hasSuggestions && { autocomplete: true }) }
 }
 
 function ignoreAcknowledged(error: unknown): void {
@@ -185,6 +198,10 @@ function firstOption({
   return option && 'value' in option ? String(option.value) : ''
 }
 
-function nameOf({ member, user }: APIInteraction): string {
-  return (member?.user ?? user)?.username ?? 'somebody'
+function nameOf(interaction: APIInteraction): string {
+  return userOf(interaction)?.username ?? 'somebody'
+}
+
+function userOf({ member, user }: APIInteraction): APIUser | undefined {
+  return member?.user ?? user
 }

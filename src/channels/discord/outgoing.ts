@@ -11,6 +11,7 @@ import type { ChannelHost, OutgoingFile, OutgoingReply } from '../types.js'
 import { codeOf, type DiscordApi, isSnowflake, MISSING_PERMISSIONS, referenceTo, snowflakeAt } from './api.js'
 import { answerButtons, button } from './buttons.js'
 import { type Destinations, readAddress } from './destinations.js'
+import { plainLine } from './plain-line.js'
 import { renderForDiscord } from './render.js'
 
 export interface Part {
@@ -134,15 +135,18 @@ export async function partsOf(reply: OutgoingReply, host: FileOpener, signal: Ab
   // On a line of its own where it would break the formatting, as before a fence.
   const mark = !reply.isError ? '' : /^[\p{L}\p{N}]/u.test(text) ? '⚠️ ' : '⚠️\n'
   const attached = [...files.map(({ name, content }) => ({ name, data: content })), ...opened.files]
-  const whole = [`${mark}${text}`, ...notes].filter((part) => part.trim() !== '').join('\n\n')
+  const said = [`${mark}${text}`, ...notes].filter((part) => part.trim() !== '')
+  if (said.length === 0 && attached.length === 0) said.push('-# The agent answered without a text.')
+  const footer = reply.footer === undefined ? [] : [`-# ${plainLine(reply.footer)}`]
+  const whole = [...said, ...footer].join('\n\n')
   const contents = chunkMarkdown(whole, MESSAGE_CHARACTERS)
   if (contents.length > MAX_PARTS) {
     const [beginning = ''] = chunkMarkdown(`${mark}${text}`, MESSAGE_CHARACTERS - 100)
-    const rest = chunkMarkdown(notes.join('\n'), MESSAGE_CHARACTERS)
+    const rest = chunkMarkdown([...notes, ...footer].join('\n'), MESSAGE_CHARACTERS)
     contents.splice(0, contents.length, `${beginning}\n-# … The whole answer is in answer.md.`, ...rest)
     attached.splice(0, files.length, { name: 'answer.md', data: reply.text })
   }
-  if (contents.length === 0) contents.push(attached.length > 0 ? '' : '-# The agent answered without a text.')
+  if (contents.length === 0) contents.push('')
   const last = contents.length - 1
   const parts = contents.map((content, index) => ({
     content,

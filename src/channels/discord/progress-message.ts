@@ -10,6 +10,7 @@ import { codeOf, type DiscordApi, isAfter, snowflakeAt } from './api.js'
 import { button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { nonceOf } from './outgoing.js'
+import { plainLine } from './plain-line.js'
 import { tailOf } from './tail.js'
 
 export type Posted = Pick<APIMessage, 'id' | 'channel_id'>
@@ -60,7 +61,7 @@ export class ProgressMessage {
       if (!event.result.failure) return this.stop()
       this.#stopTyping()
       // If there is no retry, the answer reports the failure and replaces this message.
-      this.#status = `⚠️ ${plain(event.result.failure.message)} · it is tried again`
+      this.#status = `⚠️ ${plainLine(event.result.failure.message)} · it is tried again`
     } else {
       this.#startTyping()
       if (event.type === 'output') this.#text += event.content
@@ -204,14 +205,12 @@ export async function removeMessage(api: Pick<DiscordApi, 'remove'>, { channel_i
   })
 }
 
-const STATUS_CHARACTERS = 120
-
 function statusOf(event: AgentEvent): string | undefined {
   switch (event.type) {
     case 'tool_use':
-      return `🔧 ${plain([event.toolName, subjectOf(event.toolInput)].filter((word) => word !== '').join(': '))}`
+      return `🔧 ${plainLine([event.toolName, subjectOf(event.toolInput)].filter((word) => word !== '').join(': '))}`
     case 'tool_result':
-      return event.isError ? `🔧 ${plain(event.toolName)}: failed` : undefined
+      return event.isError ? `🔧 ${plainLine(event.toolName)}: failed` : undefined
     case 'thinking':
       return '💭 thinking'
     case 'output':
@@ -224,9 +223,4 @@ function statusOf(event: AgentEvent): string | undefined {
 /** The subject of a tool call: the first text in its input, such as a command or a path. */
 function subjectOf(input: Record<string, unknown>): string {
   return Object.values(input).find((value): value is string => typeof value === 'string' && value !== '') ?? ''
-}
-
-/** Escaped: what an agent does must not affect the formatting of the line. */
-function plain(text: string): string {
-  return oneLine(text, STATUS_CHARACTERS).replaceAll(/[\\`*_~|<>[\]#]/g, String.raw`\$&`)
 }

@@ -12,12 +12,13 @@ import { startDeadline, wait } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { fetchPublic } from '../../media/public-fetch.js'
+import { type AdmissionAction, admit, readAdmission } from '../admission.js'
 import { COMMAND_FAILED } from '../command-failed.js'
 import type { ChannelHost, IncomingFile, MessageVariables, Place } from '../types.js'
 import { ConversationOrder } from './conversation-order.js'
 import type { Incoming } from './incoming.js'
 import { nameFor } from './media-types.js'
-import { lastDigits } from './phone-number.js'
+import { isNumber, lastDigits } from './phone-number.js'
 import { afterReset, mayWrite, placeOf, type ReplySettings } from './settings.js'
 import type { TwilioMedia } from './twilio-api.js'
 import { TwilioError } from './twilio-errors.js'
@@ -97,11 +98,11 @@ export class Intake {
     const { host, settings: current } = this.options
     const { sid, from, hasMedia } = incoming
     const settings = current()
-    if (!mayWrite(from, settings)) return this.#refuse(incoming)
     const place = placeOf(from, settings)
     const meaning = this.#read(incoming, settings)
     const isCommand = 'command' in meaning
     return this.#order.run(place.address, { isCommand, hasFiles: hasMedia }, async () => {
+      if (!mayWrite(from, settings) && !(await host.admissions.has(from))) return this.#refuse(incoming)
       if ((await host.isKnown(sid)) || (await host.isClaimed(handledKey(sid)))) return
       await (isCommand ? this.#command(incoming, place, meaning.command) : this.#message(incoming, place, meaning))
     })
@@ -224,11 +225,25 @@ export class Intake {
     const { host, log } = this.options
     // Another gateway may have received it too.
     if (!(await host.claim(`command:${sid}`)) && !(await this.#isAbandoned(sid))) return
-    const answer = await host.onCommand(place, from, line).catch((error: unknown) => {
+    const admission = readAdmission(line)
+    const answered = admission ? this.#admit(admission, from) : host.onCommand(place, from, line)
+    const answer = await answered.catch((error: unknown) => {
       log.error('whatsapp.command-failed', { sid, error: messageOf(error) })
       return COMMAND_FAILED
     })
     await host.say(place, answer, from, handledKey(sid))
+  }
+
+  /** WhatsApp has no owner: those whose numbers the configuration names may let others in. */
+  #admit({ action, argument }: { action: AdmissionAction; argument: string }, by: string): Promise<string> {
+    const { host, settings } = this.options
+    const isListed = (number: string): boolean => settings()?.allowFrom?.includes(number) ?? false
+    const number = argument.replaceAll(/[\s()-]/g, '')
+    const person = isNumber(number) ? { id: number, name: number } : { problem: 'Write the number as +4915112345678.' }
+    const configuredAs = (id: string): string | undefined => (isListed(id) ? 'inbound.reply.allowFrom' : undefined)
+    const admitters = 'Only people whose numbers are in inbound.reply.allowFrom'
+    const named = argument === '' ? undefined : person
+    return admit({ action, person: named, by, mayAdmit: isListed(by), configuredAs, admitters }, host.admissions)
   }
 
   /** Whether the gateway that claimed a command has abandoned it. */

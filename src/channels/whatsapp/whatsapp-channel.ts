@@ -13,6 +13,7 @@ import type { Log } from '../../log.js'
 import type {
   Channel,
   ChannelHost,
+  Forgotten,
   LiveEvent,
   OutgoingReply,
   PlatformEndpoint,
@@ -206,7 +207,7 @@ export class WhatsAppChannel implements Channel {
     else this.#typing.begin(messageId, platformId)
   }
 
-  forget(_address: string, messageId: string): void {
+  forget({ messageId }: Forgotten): void {
     this.#typing.end(messageId)
   }
 

@@ -33,6 +33,8 @@ export interface DiscordFacts {
   /** People who may always talk to it. */
   owners: { id: string; name?: string }[]
   guilds: GuildFacts[]
+  /** Names of those let in by `/allow`. */
+  admitted: string[]
   /** Names of people in the configuration; undefined for those in none of the servers. */
   members: Map<string, string | undefined>
   /** Channels in the configuration; undefined for those that do not exist or that the bot cannot see. */
@@ -213,11 +215,17 @@ function audienceFinding(config: Lists, facts: DiscordFacts): Finding {
     lists.filter((list) => config[list].length > 0).join(' and ')
   const places = named('discordGuilds', 'discordChannels')
   const people = named('discordUsers', 'discordRoles')
-  if (people === '' && places === '') {
+  const { admitted } = facts
+  if (people === '' && places === '' && admitted.length === 0) {
     return good(`nobody but the owner (${owners}) may talk to it; docs/discord.md says how to let others in`)
   }
   const who = people === '' ? 'everybody' : `those of ${people}`
-  return good(`the owner (${owners}) may talk to it, and ${who}${places === '' ? '' : ` in the places of ${places}`}`)
+  const configured = places === '' ? who : `${who} in the places of ${places}`
+  const others = [
+    ...(people === '' && places === '' ? [] : [configured]),
+    ...(admitted.length === 0 ? [] : [`${listed(admitted)} by /allow`]),
+  ]
+  return good(`the owner (${owners}) may talk to it, and ${others.join(', and ')}`)
 }
 
 function namedChannels({ discordChannels, projects }: Lists): Set<string> {

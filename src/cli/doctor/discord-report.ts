@@ -5,8 +5,12 @@ import { describeProblem } from '../../channels/discord/identity.js'
 
 const TIMEOUT_MS = 20_000
 
-/** The part of `aetheel doctor` about Discord. Contract: never rejects, and leaves no connection behind. */
-export async function discordReport(config: GatewayConfig, timeoutMs: number = TIMEOUT_MS): Promise<DoctorReport> {
+/** The part of `aetheel doctor` about Discord. `admitted` are those let in by `/allow`. Contract: never rejects, and leaves no connection behind. */
+export async function discordReport(
+  config: GatewayConfig,
+  admitted: string[] = [],
+  timeoutMs: number = TIMEOUT_MS,
+): Promise<DoctorReport> {
   const token = config.discordBotToken
   if (token === undefined) {
     return { text: '- Discord: not configured; run "aetheel init" or see docs/discord.md', isHealthy: true }
@@ -14,7 +18,8 @@ export async function discordReport(config: GatewayConfig, timeoutMs: number = T
   // Loaded lazily: discord.js is large.
   const { surveyDiscord } = await import('./discord-survey.js')
   try {
-    return renderFindings('Discord', discordFindings(config, await surveyDiscord(config, token, timeoutMs)))
+    const facts = { ...(await surveyDiscord(config, token, timeoutMs)), admitted }
+    return renderFindings('Discord', discordFindings(config, facts))
   } catch (error) {
     return { text: `✗ ${describeProblem(error, config.discordApiUrl)}`, isHealthy: false }
   }

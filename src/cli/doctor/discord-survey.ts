@@ -21,7 +21,11 @@ import { printable } from '../../core/one-line.js'
 const REQUEST_TIMEOUT_MS = 8_000
 
 /** Contract: disconnected from Discord when it settles. */
-export async function surveyDiscord(config: GatewayConfig, token: string, timeoutMs: number): Promise<DiscordFacts> {
+export async function surveyDiscord(
+  config: GatewayConfig,
+  token: string,
+  timeoutMs: number,
+): Promise<Omit<DiscordFacts, 'admitted'>> {
   const leaving = new AbortController()
   const client = new Client({
     intents: [GatewayIntentBits.Guilds],
@@ -41,7 +45,7 @@ export async function surveyDiscord(config: GatewayConfig, token: string, timeou
   }
 }
 
-async function collect(client: Client, token: string, config: GatewayConfig): Promise<DiscordFacts> {
+async function collect(client: Client, token: string, config: GatewayConfig): Promise<Omit<DiscordFacts, 'admitted'>> {
   const { user, application } = await identify(client.rest)
   await logIn(client, token)
   const guilds = [...client.guilds.cache.values()]

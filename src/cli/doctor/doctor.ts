@@ -5,6 +5,7 @@ import { CredentialStore } from '../../credentials/credential-store.js'
 import { KeyRing } from '../../credentials/key-ring.js'
 import { messageOf } from '../../errors.js'
 import { configuredPods } from '../../runtime/configured-pods.js'
+import type { Admission } from '../../store/admissions.js'
 import { isLoopback } from '../../service/guards.js'
 import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
 import { PERMISSIONS_NOTE, PLAIN_HTTP_NOTE } from '../commands/start.js'
@@ -32,12 +33,13 @@ export async function doctor(context: CommandContext, flags: DoctorFlags = {}): 
   if (config.httpEnabled && !isLoopback(config.httpHost)) console.log(`! ${PLAIN_HTTP_NOTE}`)
   const ofAgents = await agentsReports(context, config, flags)
   const listProjects = () => context.readStore(config, ({ projects }) => projects.list())
+  const admitted = await admittedPeople(context, config)
   const parts = [
     await storeReport(context, config),
     await directoriesReport(config, listProjects),
     await podsReport(config, listProjects, configuredPods(config, environment)),
-    await discordReport(config),
-    await whatsAppReport(config, { environment, log: context.openLog(config) }),
+    await discordReport(config, admitted.discord),
+    await whatsAppReport(config, { environment, admitted: admitted.whatsapp, log: context.openLog(config) }),
   ]
   for (const { text } of parts) console.log(text)
   return [...ofAgents, ...parts].every(({ isHealthy }) => isHealthy)
@@ -118,6 +120,21 @@ async function serverReport(servers: OpenCodeServers): Promise<DoctorReport | un
   } catch (error) {
     const advice = 'Until it does, set OPENCODE_ENABLED=false: then each turn has a process of its own.'
     return renderFindings('OpenCode server', [bad(messageOf(error), advice)])
+  }
+}
+
+/** The names of the people let in by `/allow`, by channel. */
+async function admittedPeople(
+  context: CommandContext,
+  config: GatewayConfig,
+): Promise<{ discord: string[]; whatsapp: string[] }> {
+  const namesIn = (all: Admission[], name: string): string[] =>
+    all.filter(({ channel }) => channel === name).map((person) => person.name)
+  try {
+    const all = await context.readStore(config, ({ admissions }) => admissions.list())
+    return { discord: namesIn(all, 'discord'), whatsapp: namesIn(all, 'whatsapp') }
+  } catch {
+    return { discord: [], whatsapp: [] } // The part about the database reports that.
   }
 }
 

@@ -37,6 +37,13 @@ export interface LocalFacts {
   missingTranscriber: string | undefined
 }
 
+interface LookedUp {
+  publicFacts: PublicFacts | undefined
+  localFacts: LocalFacts
+  /** The numbers let in by `/allow`. */
+  admitted: string[]
+}
+
 type Settings = Pick<GatewayConfig, 'publicUrl' | 'twilioAuthToken' | 'whatsappPollSeconds' | 'inbound'> & {
   from: string
 }
@@ -48,14 +55,14 @@ const CONSOLE = 'https://console.twilio.com'
 export function whatsAppFindings(
   config: Settings,
   facts: TwilioFacts,
-  { publicFacts, localFacts }: { publicFacts: PublicFacts | undefined; localFacts: LocalFacts },
+  { publicFacts, localFacts, admitted }: LookedUp,
 ): Finding[] {
   return [
     ...accountFindings(facts),
     ...senderFindings(config, facts),
     publicFinding(config, publicFacts),
     ...localFindings(localFacts),
-    audienceFinding(config),
+    audienceFinding(config, admitted),
   ]
 }
 
@@ -142,15 +149,17 @@ function* localFindings({ agent, agentProblem, missingDirectory, missingTranscri
   }
 }
 
-function audienceFinding({ inbound }: Settings): Finding {
+function audienceFinding({ inbound }: Settings, admitted: string[]): Finding {
   const { allowFrom = [] } = inbound?.reply ?? {}
   if (allowFrom.includes('*')) {
     const risk =
       'everybody who knows the number may talk to the agent, which may change and run everything that you may'
     return doubtful(risk, 'Name numbers in inbound.reply.allowFrom instead of "*"')
   }
-  if (allowFrom.length === 0) {
+  const count = new Set([...allowFrom, ...admitted]).size
+  if (count === 0) {
     return doubtful('nobody may write', 'Add your number to inbound.reply.allowFrom, as +4915112345678')
   }
-  return good(`${allowFrom.length === 1 ? '1 number' : `${allowFrom.length} numbers`} may write`)
+  const byCommand = admitted.length === 0 ? '' : `, ${admitted.length} of them by /allow`
+  return good(`${count === 1 ? '1 number' : `${count} numbers`} may write${byCommand}`)
 }

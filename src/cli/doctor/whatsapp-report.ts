@@ -24,7 +24,7 @@ const TIMEOUT_MS = 10_000
 /** The part of `aetheel doctor` about WhatsApp. Contract: never rejects, sends no message, and changes nothing. */
 export async function whatsAppReport(
   config: GatewayConfig,
-  { environment, log }: { environment: NodeJS.ProcessEnv; log: Log },
+  { environment, admitted = [], log }: { environment: NodeJS.ProcessEnv; admitted?: string[]; log: Log },
 ): Promise<DoctorReport> {
   const account = twilioAccount(config)
   const { twilioWhatsappFrom: from, twilioApiUrl: apiUrl, twilioAuthToken: authToken } = config
@@ -45,6 +45,7 @@ export async function whatsAppReport(
   const findings = whatsAppFindings({ ...config, from }, facts, {
     publicFacts: await checkPublicUrl(config),
     localFacts: await checkLocal(config, environment, log),
+    admitted,
   })
   return renderFindings('WhatsApp', findings)
 }

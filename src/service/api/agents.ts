@@ -7,7 +7,9 @@ export const capabilitiesSchema = z.object({
   supports_tool_control: z.boolean(),
   supports_max_turns: z.boolean(),
   supports_streaming: z.boolean(),
-  supported_models: z.array(z.string()).describe('Known by name; empty where any the provider has may be named.'),
+  supported_models: z
+    .array(z.string())
+    .describe('Those that its command line lists; others may work, too. Empty where it lists none.'),
   default_model: z.string().nullable().describe('The one configured; without it the agent chooses.'),
   max_prompt_length: z.number().describe('0 is unlimited.'),
 })
@@ -49,6 +51,7 @@ export const agentSchema = z.object({
     ),
   why_not_live: z.string().nullable().describe('Why its process does not stay although it might.'),
   is_default: z.boolean().describe('Whether new projects get it.'),
+  recent_models: z.array(z.string()).describe('Those with which it answered lately in this gateway, latest first.'),
   capabilities: capabilitiesSchema,
 })
 export type Agent = z.output<typeof agentSchema>

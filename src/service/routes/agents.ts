@@ -1,15 +1,17 @@
 import { within } from '../../core/async.js'
-import type { AgentBackend, AgentProbe } from '../../backends/types.js'
+import type { AgentBackend, AgentProbe, BackendName } from '../../backends/types.js'
+import { knownModels } from '../../conversation/model-command.js'
 import { GLOBAL_OWNER } from '../../credentials/credential-store.js'
 import { GatewayError } from '../../errors.js'
 import * as api from '../api/agents.js'
-import type { App, ServiceDependencies } from '../dependencies.js'
+import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { backendOf, providerOf } from '../../backends/agents.js'
 import { routesOf } from '../route.js'
 import { toWire } from '../wire.js'
-import { auditFor } from './changes.js'
+import { auditFor, callerOf } from './changes.js'
 
 const PROBE_TIMEOUT_MS = 5_000
+const MODELS_TIMEOUT_MS = 2_000
 const PROBE_CACHE_MS = 60_000
 const SILENT = 'Its command line has not told its version yet. Look again in a moment.'
 const BUSY = 'It is installed, and did not answer in time just now. Look again in a moment.'
@@ -49,14 +51,19 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
     { scope: 'read', allowsProjectTokens: true },
     'The agents, what they can do, and whether they are there',
     { response: { 200: api.agentListSchema } },
-    async () => {
+    async (request) => {
       const available = await agents.availableAgents()
       const storedVariables = (await credentials.list(GLOBAL_OWNER)).map(({ name }) => name)
       const registered = agents.available().flatMap((name) => agents.get(name) ?? [])
       const described = registered.map(async (backend) => {
         const name = backend.name()
         const isAvailable = available.includes(backend)
-        const { isFound, login, problems, ...probe } = await probes.of(backend, storedVariables)
+        const [{ isFound, login, problems, ...probe }, recentModels] = await Promise.all([
+          probes.of(backend, storedVariables),
+          recentModelsOf(name, callerOf(request)),
+          // Those that it lists later are there the next time.
+          within(MODELS_TIMEOUT_MS, backend.models()),
+        ])
         return toWire(api.agentSchema, {
           provider: providerOf(name),
           status: isAvailable ? 'available' : 'unavailable',
@@ -64,6 +71,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
           ...(login && { login: toWire(api.agentLoginSchema, login) }),
           problems: isFound && !isAvailable ? [BUSY, ...problems] : problems,
           isDefault: agents.defaultProvider() === name,
+          recentModels,
           capabilities: toWire(api.capabilitiesSchema, backend.capabilities()),
         })
       })
@@ -98,6 +106,13 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
       return defaultAgent()
     },
   )
+
+  /** What is used in projects that the token may not see is none of its business. */
+  async function recentModelsOf(name: BackendName, { projects: own }: Pick<Caller, 'projects'>): Promise<string[]> {
+    if (own !== undefined) return []
+    const known = { store: gateway.store, modelsOf: async () => [], now }
+    return (await knownModels(known, name, 0)).used
+  }
 
   function defaultAgent(): api.DefaultAgent {
     const name = agents.defaultProvider()

@@ -303,6 +303,15 @@ const STATEMENTS = [
     created_by text not null
   )`,
   'create index approval_rules_of_tool on approval_rules (project_id, backend, tool_name)',
+
+  `create table admissions (
+    channel text not null,
+    person_id text not null,
+    name text not null,
+    admitted_by text not null,
+    admitted_at bigint not null,
+    primary key (channel, person_id)
+  )`,
 ]
 
 export const initialTables: Migration = {

@@ -42,7 +42,7 @@ it('is interrupted even before it has begun to work', async () => {
 it('is not done before a late interrupt is answered, which would hit the next turn', async () => {
   const { driver, backend } = await openStage('claude', READY)
   const said: JsonObject[] = []
-  const connection = driver.connect((message) => said.push(message), createPlace())
+  const connection = driver.connect((message) => said.push(message), createPlace(), {})
   const turn = backend.cli.turnOf({ prompt: 'one' })
   const translation = backend.cli.definition.translation(() => {}, turn)
   const live = connection.begin(turn, translation)
@@ -150,7 +150,7 @@ it('is started as for one turn, but with input open', async () => {
   const { driver, backend } = await openStage('claude', READY)
   const place = createPlace()
   const turn = backend.cli.turnOf({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', maxTurns: 7 })
-  const { args, environment } = await driver.launch(turn, place, new AbortController().signal)
+  const { args, environment } = await driver.launch(turn, place, new AbortController().signal, {})
   expect(args).toEqual([
     ...['--output-format', 'stream-json', '--verbose', '--include-partial-messages'],
     ...['--input-format', 'stream-json', '-p', '--max-turns', '7', '--model', 'opus', '--dangerously-skip-permissions'],

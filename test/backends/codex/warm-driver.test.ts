@@ -352,6 +352,7 @@ it('is started for many threads', async () => {
     backend.cli.turnOf({ prompt: 'hi' }),
     createPlace(),
     new AbortController().signal,
+    {},
   )
   expect(args).toEqual([
     ...['app-server', '-c', 'check_for_update_on_startup=false'],
@@ -401,5 +402,22 @@ it("takes more input only once its turn has started, and under that turn's id, s
       { threadId: A, expectedTurnId: 'a2', input: [{ type: 'text', text, text_elements: [] }] },
     ]),
     [true, false],
+  ])
+})
+
+it.each([
+  ['kept in memory', 'ephemeral', ['initialize', 'initialized', 'config/read', 'account/login/start']],
+  // Otherwise the key would be written into the operator's own home.
+  ['not kept in memory', 'file', ['initialize', 'initialized', 'config/read']],
+])('logs in by CODEX_API_KEY where that is %s', async (_what, kept, said) => {
+  const talk = openTalk('codex', { CODEX_API_KEY: 'sk-codex' })
+  const asked = await talk.said()
+  await talk.hear({ id: 1, result: {} })
+  await talk.hear({ id: 2, result: { config: { cli_auth_credentials_store: kept } } })
+  asked.push(...(await talk.said()))
+  const login = asked.find(({ method }) => method === 'account/login/start')
+  expect([methods(asked), login?.['params']]).toEqual([
+    said,
+    kept === 'ephemeral' ? { type: 'apiKey', apiKey: 'sk-codex' } : undefined,
   ])
 })

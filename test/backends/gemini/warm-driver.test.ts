@@ -295,7 +295,7 @@ it('is started for the sessions of one directory, and counts no turns itself', a
   const place = createPlace(stage.home)
   const { path } = place.files
   const turn = backend.cli.turnOf({ prompt: 'hi', allowedTools: ['read_file'] })
-  const { args } = await driver.launch(turn, place, new AbortController().signal)
+  const { args } = await driver.launch(turn, place, new AbortController().signal, {})
   expect(args).toEqual(['--acp', '--approval-mode', 'yolo', '--admin-policy', join(path, 'policy.toml')])
   const settings = JSON.parse(readFileSync(join(path, '.gemini/settings.json'), 'utf8')) as JsonObject
   expect(settings['model']).toEqual({ maxSessionTurns: -1 })

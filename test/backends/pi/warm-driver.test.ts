@@ -91,7 +91,7 @@ describe('after an answer', () => {
   async function answered() {
     const { driver, backend } = await openStage('pi', READY)
     const said: unknown[] = []
-    const connection = driver.connect(({ id, type, message }) => said.push(message ?? id ?? type), createPlace())
+    const connection = driver.connect(({ id, type, message }) => said.push(message ?? id ?? type), createPlace(), {})
     const hear = (steps: Step[]) => steps.forEach((step) => 'printed' in step && connection.receive(step.printed))
     const begin = (prompt: string) => {
       const turn = backend.cli.turnOf({ prompt })
@@ -204,7 +204,7 @@ it('is started as for one turn, but with input open', async () => {
   const { driver, backend } = await openStage('pi', READY)
   const place = createPlace()
   const turn = backend.cli.turnOf({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', sessionId: SESSION })
-  const { args } = await driver.launch(turn, place, new AbortController().signal)
+  const { args } = await driver.launch(turn, place, new AbortController().signal, {})
   expect(args).toEqual([
     ...['--mode', 'rpc', '--model', 'opus', '--session', SESSION],
     ...['--append-system-prompt', `${place.files.path}/system-prompt.md`],

@@ -32,7 +32,7 @@ describe.concurrent('who may talk to the bot', () => {
       stage.journal().map(({ prompt }) => prompt),
       stage.logged.some((line) => line.includes('secret plan')),
     ]).toEqual([
-      expect.stringMatching(new RegExp(`${ada.id}.*discordUsers.*${channel.id}.*discordChannels.*aetheel.json5`)),
+      expect.stringMatching(new RegExp(`/allow ${ada.id}.*${channel.id}.*discordChannels.*aetheel.json5`)),
       first.id,
       [],
       [],
@@ -49,7 +49,7 @@ describe.concurrent('who may talk to the bot', () => {
     const { id } = discord.directChannel(ada)
     const said = discord.say(ada, id, 'hello')
     expect([await answered(discord, id), await traceOf(scene, said.id), stage.journal()]).toEqual([
-      [expect.stringMatching(new RegExp(`${ada.id}.*discordUsers.*aetheel.json5`))],
+      ['I answer only those whom my owner has let in. To let you in, they type `/allow ' + ada.id + '`.'],
       { message: undefined, conversations: [] },
       [],
     ])
@@ -157,7 +157,7 @@ describe.concurrent('who may talk to the bot', () => {
     const choices = await discord.autocomplete(ada, channel.id, 'backend', 'name', '')
     const kept = await gateway.store.conversations.addresses('discord', 0)
     expect([answer, handle.isEphemeral, choices, kept, discord.messagesIn(channel.id), promptsOf(scene)]).toEqual([
-      expect.stringMatching(new RegExp(`${ada.id}.*discordUsers`)),
+      expect.stringContaining(`/allow ${ada.id}`),
       true,
       [],
       [],
@@ -175,9 +175,85 @@ describe.concurrent('who may talk to the bot', () => {
     const answer = await handle.answer()
     stage.release('it')
     expect([answer, handle.isEphemeral, await answered(discord, id)]).toEqual([
-      expect.stringMatching(new RegExp(`${ada.id}.*discordUsers`)),
+      expect.stringContaining(`/allow ${ada.id}`),
       true,
       ['finished'],
+    ])
+  })
+})
+
+describe.concurrent('/allow and /disallow', () => {
+  it('let somebody in at once, also after a restart and directly, until it is taken back', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, guild, channel, ada, ben, gateway } = scene
+    const elsewhere = discord.addChannel(guild)
+    const allowed = await discord.slash(discord.owner, channel.id, 'allow', { person: ada.id }).answer()
+    const first = discord.say(ada, channel.id, 'one', { mentions: [discord.bot] })
+    await answered(discord, first.id)
+    // Who was let in lets nobody else in.
+    const refused = await discord.slash(ada, channel.id, 'allow', { person: ben.id }).answer()
+    await stage.stop(gateway)
+    const next = await stage.start()
+    const direct = discord.directChannel(ada)
+    discord.say(ada, direct.id, 'two')
+    await answered(discord, direct.id)
+    const list = await discord.slash(discord.owner, channel.id, 'allow').answer()
+    // Also as text, by a mention.
+    discord.say(discord.owner, elsewhere.id, `/disallow <@${ada.id}>`, { mentions: [discord.bot] })
+    const [taken] = await answered(discord, elsewhere.id)
+    discord.say(ada, direct.id, 'three')
+    const [, refusal] = await answered(discord, direct.id, 2)
+    const audit = (await next.store.audit.list(9)).map(({ actor, action, subject }) => [actor, action, subject])
+    expect([allowed, refused, list, taken, refusal, promptsOf(scene), audit]).toEqual([
+      'ada may talk from now on. /disallow takes that back.',
+      'Only my owner may let people in.',
+      `Let in by /allow:\nada (${ada.id}), by owner\nName a person after /allow.`,
+      'ada may talk no more.',
+      `I answer only those whom my owner has let in. To let you in, they type \`/allow ${ada.id}\`.`,
+      ['one', 'two'],
+      [
+        ['owner', 'access.disallow', `discord/${ada.id}`],
+        ['owner', 'access.allow', `discord/${ada.id}`],
+      ],
+    ])
+  })
+
+  it('say what cannot be done, and change nothing', async ({ expect, onTestFinished }) => {
+    const { discord, guild, channel, ada, ben, gateway } = await openScene(onTestFinished, ({ ben }) => ({
+      discordUsers: [ben.id],
+    }))
+    const role = discord.addRole(guild, 'crew', { users: [] })
+    const give = async (line: string): Promise<string | undefined> => {
+      const { id } = discord.say(discord.owner, channel.id, line, { mentions: [discord.bot] })
+      return until(
+        () => discord.messagesIn(channel.id).find((one) => one.message_reference?.message_id === id)?.content,
+        line,
+      )
+    }
+    const said = [
+      await give(`/allow <@${discord.bot.id}>`),
+      await give('/allow @ada'),
+      await give(`/allow <@&${role.id}>`),
+      await give(`/allow <@${ada.id}> <@${ben.id}>`),
+      await give(`/allow <@${discord.owner.id}>`),
+      await give(`/disallow <@${ben.id}>`),
+      await give(`/disallow ${ada.id}`),
+    ]
+    expect([said, await gateway.store.admissions.list(), await gateway.store.audit.list(9)]).toEqual([
+      [
+        'Nobody has been let in by /allow. Name a person after /allow.',
+        'It is not clear who is meant. Choose the name that Discord offers after @, or write the id.',
+        'That is a role. Roles are let in by discordRoles in aetheel.json5.',
+        'Name one person at a time.',
+        'owner may talk already, by being my owner.',
+        'ben may still talk, by discordUsers: change that in aetheel.json5, and start again.',
+        `${ada.id} had not been let in.`,
+      ],
+      [],
+      [],
     ])
   })
 })

@@ -135,53 +135,61 @@ describe('who may talk to the bot', () => {
 describe('how the bot is opened', () => {
   const there: Speaker = { userId: '7', roleIds: [], guildId: '1', channelIds: ['10', '55'] }
   const direct: Speaker = { userId: '7', roleIds: [], channelIds: ['10'] }
-  const before = 'I answer only those whom my owner has let in. To let you in, they add '
-  const after = ' in aetheel.json5, and start me again.'
-  const you = 'your id, `7`, to `discordUsers`'
+  const before = 'I answer only those whom my owner has let in. To let you in, they '
+  const allow = 'type `/allow 7`'
   const server = 'this server, `1`, to `discordGuilds`'
   // Not the thread: the channel's other threads would stay closed.
   const channel = 'this channel, `10`, to `discordChannels`'
+  const add = (what: string): string => `add ${what} in aetheel.json5 and start me again`
 
   it.each<[title: string, speaker: Speaker, lists: Partial<AccessLists>, what: string]>([
-    ['while nobody is let in', there, {}, `${you}, or for everybody here ${channel},`],
-    ['directly', direct, {}, you],
-    ['directly, where only places are open', direct, { guilds: ['1'], channels: ['10'] }, you],
-    ['where others are', there, { users: ['8'] }, you],
-    ['where a role is', there, { roles: ['9'] }, you],
-    ['in another server', there, { guilds: ['2'] }, server],
-    ['in another channel', there, { channels: ['11'] }, channel],
+    ['while nobody is let in', there, {}, `${allow} here, or for everybody here ${add(channel)}`],
+    ['directly', direct, {}, allow],
+    ['directly, where only places are open', direct, { guilds: ['1'], channels: ['10'] }, allow],
+    ['where others are', there, { users: ['8'] }, `${allow} here`],
+    ['where a role is', there, { roles: ['9'] }, `${allow} here`],
+    ['in another server', there, { guilds: ['2'] }, add(server)],
+    ['in another channel', there, { channels: ['11'] }, add(channel)],
     [
       'in another channel of another server, where others are',
       there,
       { guilds: ['2'], channels: ['11'], users: ['8'] },
-      `${server} and ${channel} and ${you}`,
+      `${add(`${server} and ${channel}`)}, then ${allow}`,
     ],
-    ['in another server, being named already', there, { guilds: ['2'], users: ['7'] }, server],
+    ['in another server, being named already', there, { guilds: ['2'], users: ['7'] }, add(server)],
   ])('is explained %s', (_, speaker, lists, what) => {
-    expect(howToGetAccess(speaker, { ...NO_LISTS, ...lists })).toBe(`${before}${what}${after}`)
+    expect(howToGetAccess(speaker, { ...NO_LISTS, ...lists })).toBe(`${before}${what}.`)
   })
 
   it('is explained so that it works, and in a server shuts nobody out', () => {
     fc.assert(
-      fc.property(anySpeaker, anySpeaker, anyLists, (speaker, other, lists) => {
-        fc.pre(!mayTalk(speaker, lists, OWNERS))
-        const advice = howToGetAccess(speaker, lists)
-        const additions = Array.from(advice.matchAll(/`([^`]+)`, to `discord(\w+)`/g), ([, id = '', list = '']) => {
-          return [list.toLowerCase() as keyof AccessLists, id] as const
-        })
-        const add = (chosen: typeof additions): AccessLists => {
+      fc.property(anySpeaker, anySpeaker, anyLists, fc.boolean(), (speaker, other, lists, isAdmitted) => {
+        fc.pre(!mayTalk(speaker, lists, OWNERS, { isAdmitted }))
+        const advice = howToGetAccess(speaker, lists, { isAdmitted })
+        // Each way alone is enough.
+        const ways = advice.split(', or ').map((way) => {
           const opened = structuredClone(lists)
-          for (const [list, id] of chosen) opened[list].push(id)
-          return opened
-        }
-        const ways = advice.includes(', or ') ? additions.map((addition) => [addition]) : [additions]
-        // In direct messages only names count, and the first name closes places that were open to everyone.
-        const isDirect = speaker.guildId === undefined
-        const isShutOut = (opened: AccessLists) =>
-          !isDirect && mayTalk(other, lists, OWNERS) && !mayTalk(other, opened, OWNERS)
-        expect(ways.map(add).map((opened) => [mayTalk(speaker, opened, OWNERS), isShutOut(opened)])).toEqual(
-          ways.map(() => [true, false]),
-        )
+          for (const [, id = '', list = ''] of way.matchAll(/`([^`]+)`, to `discord(\w+)`/g)) {
+            opened[list.toLowerCase() as keyof AccessLists].push(id)
+          }
+          return { opened, isAdmitted: isAdmitted || way.includes('`/allow ') }
+        })
+        const isShutOut = (opened: AccessLists) => mayTalk(other, lists, OWNERS) && !mayTalk(other, opened, OWNERS)
+        const outcomes = ways.map(({ opened, ...admission }) => [
+          mayTalk(speaker, opened, OWNERS, admission),
+          isShutOut(opened),
+        ])
+        expect(outcomes).toEqual(ways.map(() => [true, false]))
+      }),
+      RUNS,
+    )
+  })
+
+  it('is the same for who was let in by a command as for who is listed where a list of people is', () => {
+    fc.assert(
+      fc.property(anySpeaker, anyLists, oneOrMoreIds, (speaker, lists, users) => {
+        const listed = { ...lists, users: [...users, speaker.userId] }
+        expect(mayTalk(speaker, lists, OWNERS, { isAdmitted: true })).toBe(mayTalk(speaker, listed, OWNERS))
       }),
       RUNS,
     )

@@ -87,7 +87,7 @@ async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}
     },
     cursor,
     inLane: (channelId, work) => lanes.run(channelId, work).catch((error: unknown) => void errors.push(error)),
-    directUserIds,
+    directUserIds: async () => directUserIds,
     onMissed: async (one, guildId) => {
       await onMissed(one)
       missed.push([one.channel_id, one.id, guildId])

@@ -71,7 +71,9 @@ describe.concurrent('commands', () => {
     expect([known, known.map(({ name }) => name)]).toEqual([
       expected,
       // In this order.
-      'ask new stop approve deny status queue model backend sessions resume project usage help'.split(' '),
+      'ask new compact stop approve deny status queue model backend sessions resume project allow disallow usage help'.split(
+        ' ',
+      ),
     ])
   })
 
@@ -100,7 +102,7 @@ describe.concurrent('commands', () => {
         isPrivate: true,
       },
       help: { words: new RegExp(`^${escaped(HELP_TEXT)}$`), isPrivate: true },
-      model: { words: /^The model is the agent's own\.$/, isPrivate: false },
+      model: { words: /^The model is the agent's own\.\n/, isPrivate: false },
       backend: { words: /^The agent is claude\.$/, isPrivate: false },
       project: { words: new RegExp(`^No project: claude works in ${workingDir}\\.$`), isPrivate: false },
       stop: { words: /^Nothing is running here\.$/, isPrivate: false },
@@ -132,7 +134,7 @@ describe.concurrent('commands', () => {
     const { discord } = scene
     const direct = discord.directChannel(discord.owner)
     expect(await say(scene, direct.id, '/restart now')).toBe(
-      'There is no command /restart. /help lists those there are.',
+      'There is no command /restart. /help lists those there are; //restart passes /restart on to the agent.',
     )
   })
 
@@ -434,6 +436,25 @@ describe.concurrent('buttons', () => {
     expect([answer, await answered(discord, id, 2)]).toEqual([
       'Taken up again.',
       [expect.stringContaining('not logged in'), 'here I am'],
+    ])
+  })
+})
+
+describe.concurrent('/compact', () => {
+  it('is a message to the agent, in the session of the place where it was given', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord } = scene
+    const thread = await beginThread(scene)
+    const { answer } = await slash(scene, thread.id, 'compact', { focus: 'the names' })
+    const answers = await answered(discord, thread.id, 3)
+    expect([answer, answers.at(-1), stage.journal()[1]?.prompt, stage.journal()[1]?.isResumed]).toEqual([
+      '👀 /compact the names',
+      'You said: /compact the names',
+      '/compact the names',
+      true,
     ])
   })
 })

@@ -234,8 +234,19 @@ export class Interactions {
     return { name, type: option.type }
   }
 
-  #commandData(command: APIApplicationCommand, options: object[]): object {
-    return { id: command.id, name: command.name, type: ApplicationCommandType.ChatInput, options }
+  #commandData(
+    command: APIApplicationCommand,
+    options: { type: ApplicationCommandOptionType; value?: unknown }[],
+  ): object {
+    const chosen = options.filter(({ type }) => type === ApplicationCommandOptionType.User)
+    const users = chosen.flatMap(({ value }) => this.world.users.get(String(value)) ?? [])
+    return {
+      id: command.id,
+      name: command.name,
+      type: ApplicationCommandType.ChatInput,
+      options,
+      ...(users.length > 0 && { resolved: { users: Object.fromEntries(users.map((user) => [user.id, user])) } }),
+    }
   }
 
   #answer(

@@ -59,10 +59,10 @@ describe.concurrent('while an agent works', () => {
         },
       },
     )
-    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
-    await answered(discord, id)
+    const { id } = discord.say(discord.owner, channel.id, steps({ hold: 'it' }), { mentions: [discord.bot] })
     await until(() => discord.reactionsOn(id).length > 0, 'a reaction')
     expect([reactionsWhenStored, discord.reactionsOn(id)]).toEqual([[0], ['👀']])
+    stage.release('it')
   })
 
   it('types, then shows one silent message that grows, with a button to stop', async ({ expect, onTestFinished }) => {

@@ -36,6 +36,8 @@ export class DiscordStage extends GatewayStage {
       discordBotToken: this.discord.token,
       discordApiUrl: this.discord.apiUrl,
       drainTimeoutMs: 0,
+      // Most tests look at the answers themselves.
+      discordFooter: false,
       ...settings,
     })
   }

@@ -254,4 +254,34 @@ describe('A stranger', { concurrent: true }, () => {
 
     await expect.poll(() => twilio.textsTo(STRANGER)).toEqual(['You said: hello'])
   })
+
+  it('is answered once one whose number is configured has let them in, and lets nobody in', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    const gateway = await stage.start({ allowFrom: [ADA] })
+    const { twilio } = stage
+    await twilio.say(STRANGER, 'too early')
+    await twilio.say(ADA, '/allow +49 151 0000-9999')
+    await until(() => twilio.textsTo(ADA).length === 1, 'the answer')
+    await twilio.say(STRANGER, 'hello')
+    await until(() => twilio.textsTo(STRANGER).length === 1, 'an answer to the stranger')
+    await twilio.say(STRANGER, `/allow ${BEN}`)
+    await until(() => twilio.textsTo(STRANGER).length === 2, 'the refusal')
+    await twilio.say(ADA, '/allow ada')
+    await twilio.say(ADA, `/disallow ${STRANGER}`)
+    await until(() => twilio.textsTo(ADA).length === 3, 'that it was taken back')
+    await twilio.say(STRANGER, 'too late')
+
+    expect([twilio.textsTo(ADA), twilio.textsTo(STRANGER), await gateway.store.admissions.list()]).toEqual([
+      [
+        `${STRANGER} may talk from now on. /disallow takes that back.`,
+        'Write the number as +4915112345678.',
+        `${STRANGER} may talk no more.`,
+      ],
+      ['You said: hello', 'Only people whose numbers are in inbound.reply.allowFrom may let people in.'],
+      [],
+    ])
+  })
 })

@@ -90,7 +90,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     expect(chat.stderr.split('\n')).toEqual([
       'The next message goes to the model small.',
       'The agent is claude.',
-      'There is no command /nope. /help lists those there are.',
+      'There is no command /nope. /help lists those there are; //nope passes /nope on to the agent.',
       ...HELP_TEXT.split('\n'),
       ...['history', 'quit'].map((name) => expect.stringMatching(`^/${name}: `)),
       'The gateway goes on with it; "aetheel chat" shows the answer.',

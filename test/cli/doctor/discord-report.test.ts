@@ -170,7 +170,7 @@ describe.concurrent('discordReport', () => {
     const discord = await start(test)
     discord.addGuild()
     discord.pauseDelivery()
-    const report = await discordReport(configOf(discord), 500)
+    const report = await discordReport(configOf(discord), [], 500)
     discord.resumeDelivery()
     await discord.waitFor(() => !discord.isConnected)
     expect(report).toEqual({
@@ -190,13 +190,24 @@ describe('discordFindings', () => {
     canReadMessages: true,
     owners: [{ id: '2', name: 'ada' }],
     guilds: [guild],
+    admitted: [],
     members: new Map(),
     channels: new Map([[general.id, general]]),
   }
   const findingsOf = (config: Partial<GatewayConfig>, changes: Partial<DiscordFacts> = {}) =>
     discordFindings({ ...loadConfig({ HOME: '/home/ada' }), ...config }, { ...facts, ...changes }).slice(2)
-  const audience = (config: Partial<GatewayConfig>) =>
-    findingsOf(config, { members: new Map([['3', 'x']]) }).at(-1)?.text
+  const audience = (config: Partial<GatewayConfig>, admitted: string[] = []) =>
+    findingsOf(config, { members: new Map([['3', 'x']]), admitted }).at(-1)?.text
+
+  it('names those who were let in by a command', () => {
+    const people = ['ben', 'cat']
+    const configs = [{}, { discordUsers: ['3'] }, { discordGuilds: [guild.id] }]
+    expect(configs.map((config) => audience(config, people))).toEqual([
+      'the owner (ada) may talk to it, and ben, cat by /allow',
+      'the owner (ada) may talk to it, and those of discordUsers, and ben, cat by /allow',
+      'the owner (ada) may talk to it, and everybody in the places of discordGuilds, and ben, cat by /allow',
+    ])
+  })
 
   it.each([
     [{}, 'nobody but the owner (ada) may talk to it; docs/discord.md says how to let others in'],

@@ -60,6 +60,7 @@ it('says why an agent is not available, whatever the reason', async () => {
   if (!claude) throw new Error('There is no claude.')
   const busy: AgentBackend = {
     name: () => claude.name(),
+    models: async () => [],
     capabilities: () => claude.capabilities(),
     probe: (options) => claude.probe(options),
     run: (request, signal) => claude.run(request, signal),

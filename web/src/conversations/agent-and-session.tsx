@@ -1,8 +1,9 @@
-import { useState } from 'preact/hooks'
-import type { ConversationChanges, ConversationDetails } from '../../../src/client/aetheel-client.js'
+import { useId, useState } from 'preact/hooks'
+import type { Agent, ConversationChanges, ConversationDetails } from '../../../src/client/aetheel-client.js'
 import { api } from '../api.js'
 import { useMe } from '../me.js'
 import { ErrorNote } from '../parts/error-note.js'
+import { ModelSuggestions } from '../parts/model-suggestions.js'
 import { Time } from '../parts/numbers.js'
 import { useAction } from '../use-action.js'
 import { useResource } from '../use-resource.js'
@@ -46,6 +47,8 @@ export function AgentAndSession(props: ConversationProps) {
 function Choices({ details, mayChange, onChange }: ConversationProps) {
   const { id, chosen, session } = details
   const { run, isBusy, error } = useAction()
+  const { value: agents = [] } = useResource(() => api.agents.list(), [])
+  const agent = agents.find(({ provider }) => provider === details.agent_provider)
   const [done, setDone] = useState('')
   const act = (work: () => Promise<string>): void => {
     setDone('')
@@ -61,8 +64,10 @@ function Choices({ details, mayChange, onChange }: ConversationProps) {
     })
   return (
     <div class="chat-choices">
-      {mayChange && <Selects details={details} isBusy={isBusy} onChoose={change} />}
-      {mayChange && <ModelForm key={chosen.model} chosen={chosen.model} isBusy={isBusy} onChoose={change} />}
+      {mayChange && <Selects details={details} agents={agents} isBusy={isBusy} onChoose={change} />}
+      {mayChange && (
+        <ModelForm key={chosen.model} chosen={chosen.model} agent={agent} isBusy={isBusy} onChoose={change} />
+      )}
       <div class="chat-session">
         <span>
           {session ? (
@@ -101,9 +106,13 @@ interface ChoiceProps {
   onChoose: (changes: ConversationChanges) => void
 }
 
-function Selects({ details, isBusy, onChoose }: ChoiceProps & { details: ConversationDetails }) {
+function Selects({
+  details,
+  agents,
+  isBusy,
+  onChoose,
+}: ChoiceProps & { details: ConversationDetails; agents: Agent[] }) {
   const { projects: own } = useMe()
-  const { value: agents = [] } = useResource(() => api.agents.list(), [])
   const { value: projects = [] } = useResource(() => api.projects.list(), [])
   const { chosen, project_id: projectId, channel, open, queue_mode: queueMode } = details
   const none = own === null ? (projectId === null ? NO_PROJECT : 'Where it was begun') : undefined
@@ -155,7 +164,13 @@ function Selects({ details, isBusy, onChoose }: ChoiceProps & { details: Convers
   )
 }
 
-function ModelForm({ chosen, isBusy, onChoose }: ChoiceProps & { chosen: string | null }) {
+function ModelForm({
+  chosen,
+  agent,
+  isBusy,
+  onChoose,
+}: ChoiceProps & { chosen: string | null; agent: Agent | undefined }) {
+  const suggestions = useId()
   const [model, setModel] = useState(chosen ?? '')
   const wanted = model.trim()
   return (
@@ -169,11 +184,13 @@ function ModelForm({ chosen, isBusy, onChoose }: ChoiceProps & { chosen: string 
         Model
         <span class="row">
           <input
+            list={suggestions}
             value={model}
             maxLength={200}
             placeholder="The agent's own"
             onInput={(event) => setModel(event.currentTarget.value)}
           />
+          <ModelSuggestions id={suggestions} agent={agent} />
           <button type="submit" disabled={isBusy || wanted === (chosen ?? '')}>
             Set
           </button>

@@ -1,8 +1,9 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { GivenProvider, NewConversation as Wanted } from '../../../src/client/aetheel-client.js'
 import { api } from '../api.js'
 import { useMe } from '../me.js'
 import { ErrorNote } from '../parts/error-note.js'
+import { ModelSuggestions } from '../parts/model-suggestions.js'
 import { hrefOf } from '../router.js'
 import { useResource } from '../use-resource.js'
 import { Composer } from './composer.js'
@@ -22,6 +23,7 @@ export function NewConversation() {
   const [chosen, setChosen] = useState(before ? (before.project_id ?? '') : own?.[0])
   const projectId = chosen ?? projects.value?.find((project) => project.is_default)?.id ?? ''
   const [provider, setProvider] = useState<GivenProvider | undefined>(before?.agent_provider)
+  const suggestions = useId()
   const [model, setModel] = useState(before?.model ?? '')
   const isHere = useRef(true)
   useEffect(
@@ -85,11 +87,13 @@ export function NewConversation() {
         <label>
           Model
           <input
+            list={suggestions}
             value={model}
             maxLength={200}
             placeholder="The agent's own"
             onInput={(event) => setModel(event.currentTarget.value)}
           />
+          <ModelSuggestions id={suggestions} agent={agents.value?.find((agent) => agent.provider === provider)} />
         </label>
       </div>
       <Composer

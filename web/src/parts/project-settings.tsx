@@ -4,6 +4,7 @@ import { agentName } from '../agent-names.js'
 import type { FormProblems } from '../form-problems.js'
 import type { ProjectSettings } from '../project-form.js'
 import { Field, TextField } from './field.js'
+import { ModelSuggestions } from './model-suggestions.js'
 
 /** The fields of settings, as the API names them. */
 export const SETTING_FIELDS = [
@@ -73,11 +74,7 @@ export function ProjectSettingsFields({
                 value={settings.model}
                 onInput={(event) => onChange({ model: event.currentTarget.value })}
               />
-              <datalist id={models}>
-                {can?.supported_models.map((model) => (
-                  <option key={model}>{model}</option>
-                ))}
-              </datalist>
+              <ModelSuggestions id={models} agent={agent} />
             </>
           )}
         </Field>

@@ -8,6 +8,9 @@ import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
 import type { Approve, Steer } from '../../types.js'
 
+/** What the process gets of the operator's environment, and for its run. */
+export type Variables = Readonly<Record<string, string>>
+
 export type Send = (message: JsonObject) => void
 
 /** How one CLI is started as a warm process, and the protocol it speaks. */
@@ -24,11 +27,11 @@ export interface WarmDriver {
    *  not shared, they must also be of the same session. */
   keyOf(turn: Turn): string
   /** Contract: as in one-shot, writes only files of `place`, which are removed with the process. */
-  launch(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
+  launch(turn: Turn, place: Place, signal: AbortSignal, variables: Variables): Invocation | Promise<Invocation>
   /** Drops unused parts of long lines. */
   readonly shorten?: ShortenLine
   /** Opens the connection to a process that was just started in that place. */
-  connect(send: Send, place: Place): WarmConnection
+  connect(send: Send, place: Place, variables: Variables): WarmConnection
 }
 
 /** The protocol connection to one process. */

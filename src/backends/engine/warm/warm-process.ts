@@ -86,17 +86,20 @@ export async function openWarmProcess(
   agent.warnAboutIgnoredOptions(request, turn)
   const place = agent.localPlace(turn)
   try {
-    const invocation = await driver.launch(turn, place, signal)
+    const ofRun = runVariables(request, place.files)
+    const variables = agent.environmentOf({}, turn, ofRun)
+    const invocation = await driver.launch(turn, place, signal, variables)
     const options = {
       executable: agent.executableIn(place, turn),
       args: invocation.args,
       cwd: turn.workingDir,
-      environment: agent.environmentOf(invocation, turn, runVariables(request, place.files)),
+      environment: agent.environmentOf(invocation, turn, ofRun),
       runId: randomUUID(),
       ...(owner && { owner }),
       stopSignal: agent.definition.traits.stopSignal,
     }
-    const process = new StartedProcess(options, (send) => driver.connect(send, place), driver.shorten, limits, scrubber)
+    const connect = (send: Send): WarmConnection => driver.connect(send, place, variables)
+    const process = new StartedProcess(options, connect, driver.shorten, limits, scrubber)
     void process.ended.then(() => agent.leave(place))
     return process
   } catch (error) {

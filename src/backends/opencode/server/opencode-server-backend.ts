@@ -24,7 +24,7 @@ import { type ServerConnection, ServerLifetime } from './server-lifetime.js'
 import type { OpenCodeEndpoint, OpenCodeServers } from './servers.js'
 
 /** The same agent's command line. */
-export type OneShot = Pick<CliBackend, 'run' | 'cli' | 'capabilities'>
+export type OneShot = Pick<CliBackend, 'run' | 'cli' | 'capabilities' | 'models'>
 
 export class OpenCodeServerBackend implements AgentBackend {
   readonly #dependencies: BackendDependencies
@@ -73,6 +73,10 @@ export class OpenCodeServerBackend implements AgentBackend {
 
   validate(): Promise<boolean> {
     return this.servers.isFound()
+  }
+
+  models(): Promise<string[]> {
+    return this.oneShot.models()
   }
 
   async probe(options?: ProbeOptions): Promise<AgentProbe> {

@@ -26,7 +26,7 @@ function noting(): { asked: ApprovalRequest[]; approve: Approve } {
 async function launchArgs(name: 'claude' | 'gemini', allowedTools: string[], isUntrusted = false) {
   const backend = createFakeBackend(name, 'unused', createStage())
   const turn = backend.cli.turnOf({ prompt: 'hi', approve: ALLOW, allowedTools, isUntrusted })
-  return (await backend.cli.definition.driver?.launch(turn, createPlace(), NONE))?.args ?? []
+  return (await backend.cli.definition.driver?.launch(turn, createPlace(), NONE, {}))?.args ?? []
 }
 
 function canUse(id: string, tool_name: string, more: object = {}) {
@@ -239,7 +239,7 @@ it('gemini asks about the tools of its list that do more than read, and has no o
     approve: ALLOW,
     allowedTools: ['read_file', 'run_shell_command(git)'],
   })
-  const { args = [] } = (await backend.cli.definition.driver?.launch(turn, createPlace(), NONE)) ?? {}
+  const { args = [] } = (await backend.cli.definition.driver?.launch(turn, createPlace(), NONE, {})) ?? {}
   const rules = readFileSync(args.at(-1) ?? '', 'utf8').matchAll(/toolName = "(.*)"\ndecision = "(.*)"/g)
   expect([...rules].map(([, tool, decision]) => [tool, decision])).toEqual([
     ['*', 'deny'],

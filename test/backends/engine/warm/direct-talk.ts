@@ -27,12 +27,12 @@ export interface Begun {
 }
 
 /** Contract: called in a test. */
-export function openTalk(name: BackendName): Talk {
+export function openTalk(name: BackendName, variables: Record<string, string> = {}): Talk {
   const stage = createStage()
   const backend = createFakeBackend(name, 'unused', stage)
   const place = createPlace(stage.home)
   let said: JsonObject[] = []
-  const connection = backend.cli.definition.driver?.connect((message) => said.push(message), place)
+  const connection = backend.cli.definition.driver?.connect((message) => said.push(message), place, variables)
   if (!connection) throw new Error(`${name} is not kept alive`)
   return {
     home: stage.home,

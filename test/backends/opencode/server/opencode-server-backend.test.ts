@@ -563,6 +563,8 @@ describe('the backend', () => {
       supportsToolControl: true,
       supportsMaxTurns: true,
       supportsStreaming: true,
+      supportsCommands: false,
+      supportsCompact: false,
       supportedModels: [],
       maxPromptLength: 0,
     })

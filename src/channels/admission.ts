@@ -1,0 +1,55 @@
+// `/allow` and `/disallow`: people are let in while the gateway runs, on top of those whom the configuration lets in.
+
+import { oneLine } from '../core/one-line.js'
+import type { Admissions, Person } from './types.js'
+
+export const ADMISSION_ACTIONS = ['allow', 'disallow'] as const
+
+export type AdmissionAction = (typeof ADMISSION_ACTIONS)[number]
+
+interface AdmissionRequest {
+  action: AdmissionAction
+  /** Undefined if nobody was named; or why nobody could be made out. */
+  person: Person | { problem: string } | undefined
+  by: string
+  /** People who were let in by a command may talk, and let nobody in themselves. */
+  mayAdmit: boolean
+  /** Where the configuration lets the person in; a command changes nothing about that. */
+  configuredAs(personId: string): string | undefined
+  /** Who may use the command, as the sentence that refuses others begins. */
+  admitters: string
+}
+
+const NAME_CHARACTERS = 80
+
+/** The action and the rest of the line, if it is one of these commands. */
+export function readAdmission(line: string): { action: AdmissionAction; argument: string } | undefined {
+  const [, word = '', argument = ''] = /^\/(\S+)\s*(.*)$/s.exec(line.trim()) ?? []
+  const action = ADMISSION_ACTIONS.find((known) => known === word.toLowerCase())
+  return action && { action, argument: argument.trim() }
+}
+
+/** Carries the command out. Returns the answer for the person. */
+export async function admit(request: AdmissionRequest, admissions: Admissions): Promise<string> {
+  const { action, person, by, mayAdmit, configuredAs, admitters } = request
+  if (!mayAdmit) return `${admitters} may let people in.`
+  if (person === undefined) return listText(action, await admissions.list())
+  if ('problem' in person) return person.problem
+  const name = oneLine(person.name, NAME_CHARACTERS)
+  const configured = configuredAs(person.id)
+  if (action === 'allow') {
+    if (configured !== undefined) return `${name} may talk already, by ${configured}.`
+    const isNew = await admissions.add({ id: person.id, name }, by)
+    return isNew ? `${name} may talk from now on. /disallow takes that back.` : `${name} has been let in already.`
+  }
+  const isRemoved = await admissions.remove(person.id, by)
+  if (configured === undefined) return isRemoved ? `${name} may talk no more.` : `${name} had not been let in.`
+  return `${name} may still talk, by ${configured}: change that in aetheel.json5, and start again.`
+}
+
+function listText(action: AdmissionAction, admitted: Awaited<ReturnType<Admissions['list']>>): string {
+  const usage = `Name a person after /${action}.`
+  if (admitted.length === 0) return `Nobody has been let in by /allow. ${usage}`
+  const lines = admitted.map(({ personId, name, admittedBy }) => `${name} (${personId}), by ${admittedBy}`)
+  return [`Let in by /allow:`, ...lines, usage].join('\n')
+}

@@ -1,0 +1,93 @@
+// The reaction on a person's message: taken, answered, failed or stopped. Best effort: nothing waits for it, and after a
+// crash an old one may stay.
+
+import { Lanes, wait } from '../../core/async.js'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import { codeOf, type DiscordApi, isSnowflake, UNKNOWN_CHANNEL, UNKNOWN_MESSAGE } from './api.js'
+import { readAddress } from './destinations.js'
+
+export const TAKEN = '👀'
+
+/** How a message ended. */
+const OUTCOMES = { answered: '✅', failed: '❌', stopped: '⏹️' }
+
+export type Outcome = keyof typeof OUTCOMES
+
+/** Discord takes a reaction in a channel every quarter of a second, whether it comes or goes. */
+const PAUSE_MS = 300
+
+export class Marks {
+  /** One request after the other in each channel. */
+  readonly #lanes = new Lanes()
+  /** When the last request was made, by channel. */
+  readonly #askedAt = new Map<string, number>()
+
+  constructor(
+    private readonly api: Pick<DiscordApi, 'react' | 'unreact'>,
+    private readonly log: Log,
+    private readonly now: () => number,
+  ) {}
+
+  /** Contract: returns at once and never throws. */
+  taken(channelId: string, messageId: string): void {
+    this.#inBackground(messageId, () => this.#ask(channelId, () => this.api.react(channelId, messageId, TAKEN)))
+  }
+
+  /** `wasRetried`: it may have failed before. Contract: returns at once and never throws. */
+  ended(address: string, messageIds: (string | undefined)[], outcome: Outcome, wasRetried = false): void {
+    const earlier = wasRetried && outcome !== 'failed' ? [TAKEN, OUTCOMES.failed] : [TAKEN]
+    for (const id of messageIds.filter(isSnowflake)) {
+      this.#inBackground(id, () => this.#replace(placesOf(address, id), id, OUTCOMES[outcome], earlier))
+    }
+  }
+
+  async idle(): Promise<void> {
+    await this.#lanes.idle()
+  }
+
+  async #replace(
+    [channelId = '', ...others]: string[],
+    messageId: string,
+    emoji: string,
+    earlier: string[],
+  ): Promise<void> {
+    try {
+      await this.#ask(channelId, () => this.api.react(channelId, messageId, emoji))
+    } catch (error) {
+      const isElsewhere = [UNKNOWN_CHANNEL, UNKNOWN_MESSAGE].includes(codeOf(error) ?? 0) && others.length > 0
+      if (isElsewhere) return this.#replace(others, messageId, emoji, earlier)
+      throw error
+    }
+    for (const other of earlier) await this.#ask(channelId, () => this.api.unreact(channelId, messageId, other))
+  }
+
+  /** Keeps apart what Discord counts together and discord.js does not. */
+  #ask(channelId: string, request: () => Promise<void>): Promise<void> {
+    return this.#lanes.run(`channel:${channelId}`, async () => {
+      const dueAt = (this.#askedAt.get(channelId) ?? 0) + PAUSE_MS
+      await wait(Math.max(0, Math.min(dueAt - this.now(), PAUSE_MS)), { ref: false })
+      this.#askedAt.delete(channelId)
+      for (const [id, at] of this.#askedAt) if (at < this.now() - PAUSE_MS) this.#askedAt.delete(id)
+      try {
+        await request()
+      } finally {
+        this.#askedAt.set(channelId, this.now())
+      }
+    })
+  }
+
+  /** One change of a message after the other. */
+  #inBackground(messageId: string, change: () => Promise<void>): void {
+    this.#lanes.run(`message:${messageId}`, change).catch((error: unknown) => {
+      this.log.debug('discord.not-marked', { messageId, error: messageOf(error) })
+    })
+  }
+}
+
+/** Where the message may be. One that opened a thread has its id, and is in the channel, as are replies where no thread could
+ *  be used. */
+function placesOf(address: string, messageId: string): string[] {
+  const { channelId, threadId } = readAddress(address)
+  return threadId === undefined || threadId === messageId ? [channelId] : [threadId, channelId]
+}

@@ -1,0 +1,95 @@
+// How the reaction on a message tells what became of it, and the line below its answer.
+
+import { describe, it } from 'vitest'
+import { steps } from '../../kit/steps-agent.js'
+import { until } from '../../kit/waiting.js'
+import { answered, answersIn, openScene, progressIn, type Scene } from './stage.js'
+
+const REACTION = 'PUT /channels/:id/messages/:id/reactions/:emoji/@me'
+
+function say({ discord, channel }: Scene, text: string): string {
+  return discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] }).id
+}
+
+/** Waits for the one reaction that is left. */
+function marked({ discord }: Scene, id: string, emoji: string): Promise<true> {
+  return until(() => discord.reactionsOn(id).join() === emoji, `${emoji} on ${id}`)
+}
+
+describe.concurrent('a message', () => {
+  it('gets ✅ for its 👀 when it is answered, in a channel and in its thread', async ({ onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord } = scene
+    const id = say(scene, 'hello')
+    await marked(scene, id, '✅')
+    const next = discord.say(discord.owner, id, 'and this?')
+    await marked(scene, next.id, '✅')
+  })
+
+  it('gets ❌ when it failed, and ✅ once it was taken up again and answered', async ({ onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord } = scene
+    const id = say(scene, steps({ unless: 'fixed', fail: 'Not logged in · Please run /login' }))
+    await marked(scene, id, '❌')
+    const failure = await until(
+      () =>
+        discord.messagesIn(id).find((message) => discord.buttonsOf(message).some((name) => name.startsWith('retry:'))),
+      'the failure',
+    )
+    stage.release('fixed')
+    discord.press(discord.owner, failure, discord.buttonsOf(failure)[0] ?? '')
+    await marked(scene, id, '✅')
+  })
+
+  it('gets ⏹️ when it was stopped, at work or waiting', async ({ onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord } = scene
+    const id = say(scene, steps({ hold: 'it' }))
+    await until(() => progressIn(discord, id), 'a progress message')
+    const waiting = discord.say(discord.owner, id, steps({ hold: 'more' }))
+    await marked(scene, waiting.id, '👀')
+    for (let count = 0; count < 2; count += 1) await discord.slash(discord.owner, id, 'stop').answer()
+    await marked(scene, id, '⏹️')
+    await marked(scene, waiting.id, '⏹️')
+  })
+
+  it('gets ✅ also when the answer to another one answers it', async ({ onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { queueMode: 'collect' })
+    const { stage, discord } = scene
+    const id = say(scene, steps({ hold: 'it' }))
+    await until(() => progressIn(discord, id), 'a progress message')
+    const ids = ['two', 'three'].map((text) => discord.say(discord.owner, id, text).id)
+    for (const one of ids) await marked(scene, one, '👀')
+    stage.release('it')
+    for (const one of [id, ...ids]) await marked(scene, one, '✅')
+  })
+
+  it('is answered in time even if no reaction gets through', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord } = scene
+    discord.fail(REACTION, { kind: 'close' }, 100)
+    const id = say(scene, 'hello')
+    expect([await answered(discord, id), discord.reactionsOn(id)]).toEqual([['You said: hello'], []])
+  })
+})
+
+describe.concurrent('the line below an answer', () => {
+  it('tells model, time and cost in its last message, unless it is turned off', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { discordFooter: true })
+    const { discord, channel } = scene
+    const long = Array.from({ length: 3 }, (_, index) => `${index} `.repeat(500).trim())
+    const id = say(scene, steps({ text: long.join('\n\n') }))
+    const answers = await answered(discord, id, 2)
+    const failing = say(scene, steps({ fail: 'Not logged in · Please run /login' }))
+    const [failure] = await answered(discord, failing)
+    const footer = /\n\n-# [^\n]+ · \d+ s · \$0\.25$/
+    const { content = '' } = discord.messagesIn(id).at(-1) ?? {}
+    expect([
+      answers.join('\n\n').replace(footer, ''),
+      answers.map((text) => footer.test(text)),
+      content.match(footer)?.[0].split(' · ')[0]?.trim(),
+      failure?.includes('-#'),
+      answersIn(discord, channel.id),
+    ]).toEqual([long.join('\n\n'), [false, true], '-# none', false, []])
+  })
+})

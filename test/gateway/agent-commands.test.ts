@@ -1,0 +1,80 @@
+// `/compact`, and `//name`, through a whole gateway.
+
+import { describe, it, type TestContext } from 'vitest'
+import { Stage } from '../kit/stage.js'
+import { until } from '../kit/waiting.js'
+
+/** Answers with its prompt, to the character; to /compact with nothing, as Claude Code does. */
+const AGENT = `#!/usr/bin/env node
+import { text } from 'node:stream/consumers'
+const prompt = await text(process.stdin)
+const result = prompt.startsWith('/compact') ? '' : prompt
+console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, session_id: 's1', result }))
+`
+
+async function open(onTestFinished: TestContext['onTestFinished'], variables: Record<string, string> = {}) {
+  const stage = new Stage(onTestFinished)
+  const BACKEND_CLI_PATH = stage.executable('agent', AGENT)
+  const running = await stage.start({ BACKEND_CLI_PATH, ...variables })
+  return {
+    ...running,
+    ask: async (text: string): Promise<string> => {
+      const { channel } = running
+      const before = channel.replies.length
+      await channel.say('a', text)
+      return (await until(() => channel.replies[before], text)).text
+    },
+  }
+}
+
+describe.concurrent("a command of the agent's own", () => {
+  it('reaches it as one, while other prompts with a slash do not', async ({ expect, onTestFinished }) => {
+    const { ask, channel, gateway } = await open(onTestFinished)
+    const answers = []
+    for (const line of [
+      '//review src //all',
+      '/etc/hosts is empty',
+      '//',
+      '// TODO',
+      '/compact keep names',
+      '/Compact',
+    ])
+      answers.push(await ask(line))
+    const isCommand = ['/compact', '//x', '/compacted'].map((line) => channel.host().isCommand(line))
+    // A program's prompt reaches the agent as it is.
+    await channel.host().onMessage({
+      ...{ address: 'b', platformId: 'http', author: 'ci', text: '//review' },
+      options: { streamId: 's' },
+    })
+    const ofProgram = await until(() => channel.replies.find(({ address }) => address === 'b'), 'the answer')
+    expect([answers, isCommand, ofProgram.text, (await gateway.store.inbox.listFailed(9)).length]).toEqual([
+      // Claude Code takes no command after a blank.
+      [
+        '/review src //all',
+        ' /etc/hosts is empty',
+        ' //',
+        ' // TODO',
+        'claude has done /compact keep names.',
+        'claude has done /compact.',
+      ],
+      [false, false, true],
+      ' //review',
+      0,
+    ])
+  })
+
+  it('is not passed on where it could lift limits, but for /compact', async ({ expect, onTestFinished }) => {
+    const { ask } = await open(onTestFinished, { ALLOWED_TOOLS: 'Read' })
+    const refused =
+      'A command of the agent could lift the limits of this project, so /review was not passed on. It needs an agent that may use all tools without asking, in a trusted project.'
+    expect([await ask('//review it'), await ask('/compact')]).toEqual([refused, 'claude has done /compact.'])
+  })
+
+  it('is answered without the agent by those that know none', async ({ expect, onTestFinished }) => {
+    const { ask } = await open(onTestFinished, { AGENT_BACKEND: 'codex' })
+    expect([await ask('//review it'), await ask('/compact')]).toEqual([
+      'codex knows no commands in messages, so /review was not passed on.',
+      'codex compacts a long conversation by itself, and not on request. /new begins a fresh session.',
+    ])
+  })
+})

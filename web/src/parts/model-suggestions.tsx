@@ -1,0 +1,13 @@
+import type { Agent } from '../../../src/client/aetheel-client.js'
+
+/** What a field for a model offers: those used lately with the agent, then those that its command line lists. */
+export function ModelSuggestions({ id, agent }: { id: string; agent: Agent | undefined }) {
+  const models = new Set([...(agent?.recent_models ?? []), ...(agent?.capabilities.supported_models ?? [])])
+  return (
+    <datalist id={id}>
+      {[...models].map((model) => (
+        <option key={model}>{model}</option>
+      ))}
+    </datalist>
+  )
+}
