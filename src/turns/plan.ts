@@ -32,7 +32,7 @@ import {
   type StageDependencies,
   withSecrets,
 } from './stages.js'
-import type { PlannedRun, TurnPlan, Work } from './types.js'
+import type { EarlierAttempts, PlannedRun, TurnPlan, Work } from './types.js'
 
 /** The stages of a turn, outermost first. Innermost, `AgentRuntime` finds the session and runs the agent. */
 const TURN: readonly Stage[] = [
@@ -119,16 +119,20 @@ function barePlan(work: Work, dependencies: PlanDependencies): BarePlan {
 }
 
 function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: PlanDependencies): BarePlan {
-  const { conversation, message, merged, project, wasInterrupted } = work
+  const { conversation, message, merged, project, wasInterrupted, earlier } = work
   const { config, agents, runtimes, channels } = dependencies
   const { options = {} } = message
-  const { agent, backend, missing, model: chosen } = resolveAgent(conversation, project, config, agents)
-  const model = options.model ?? chosen
+  const first = earlier && firstAgent(earlier, agents)
+  const { agent, backend, missing, model: chosen } = first ?? resolveAgent(conversation, project, config, agents)
+  const model = first ? chosen : (options.model ?? chosen)
   const runtime = runtimes.get(backend)
   if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
   const capabilities = agent.capabilities()
   const defaults = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
   const limits = limitTurn(options, project, defaults, capabilities)
+  // Every message gets at least one whole turn.
+  const totalMs = Math.max(config.messageTimeoutMs, limits.timeoutMs)
+  const leftMs = Math.max(1, totalMs - (earlier?.workedMs ?? 0))
   const workplace = chooseWorkplace(conversation.channel, project, config)
   const { agentMode: mode } = config.projects.find(({ id }) => id === conversation.projectId) ?? {}
   const { directory, pod } = workplace
@@ -149,6 +153,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     ...(options.session && { session: options.session }),
     ...(reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID })),
     ...limits,
+    timeoutMs: Math.min(limits.timeoutMs, leftMs),
     ...(options.metadata && { metadata: options.metadata }),
     ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
   }
@@ -157,6 +162,8 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     ...(model !== undefined && { model }),
     directory: workplaceKey(workplace),
     canSendFiles,
+    retryLimits: { timeoutRetries: config.queryTimeoutRetries, totalMs },
+    maxTurns: project?.maxTurns ?? config.backendMaxTurns,
     notices: [
       ...(missing === undefined ? [] : [fallbackNotice(missing, backend)]),
       ...(limits.allowedTools ? [] : unenforcedLimits(config, capabilities)),
@@ -166,6 +173,12 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     run: (request, signal, listener) => runtime.runTurn({ ...event, ...request }, signal, listener),
     ...(reply && { finish: (answer: Reply) => finishReply(answer, reply) }),
   }
+}
+
+/** What was chosen since the first attempt holds from the next message on. */
+function firstAgent({ backend, model }: EarlierAttempts, agents: Pick<BackendRegistry, 'resolve'>) {
+  const { agent, missing } = agents.resolve(backend)
+  return missing === undefined ? { agent, backend: agent.name(), missing, model } : undefined
 }
 
 function textsOf(messages: Message[]): string[] {

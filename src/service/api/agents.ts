@@ -9,6 +9,10 @@ export const capabilitiesSchema = z.object({
   supports_streaming: z.boolean(),
   supported_models: z.array(z.string()).describe('Known by name; empty where any the provider has may be named.'),
   default_model: z.string().nullable().describe('The one configured; without it the agent chooses.'),
+  default_max_turns: z
+    .number()
+    .nullable()
+    .describe('How many turns a message has in a project without max_turns: BACKEND_MAX_TURNS; null without a limit.'),
   max_prompt_length: z.number().describe('0 is unlimited.'),
 })
 

@@ -39,6 +39,10 @@ export const eventSchemas = {
     provider: z.string().nullable(),
     status: z.enum(['answered', 'failed', 'cancelled', 'dropped', 'refused']),
     error: z.string().exactOptional(),
+    reason: z
+      .string()
+      .exactOptional()
+      .describe('Why the last run failed; with `answered`, `max_turns`: the agent has paused and can continue.'),
   }),
 } satisfies Record<StreamEventName, z.ZodObject>
 
