@@ -16,6 +16,8 @@ export interface ContinueDependencies extends ChoiceDependencies {
   submit(channel: string, message: ChannelMessage, admit: Admit): Promise<Acceptance>
 }
 
+/** Begins the platform id of a continuation, before the id of the message that paused. */
+const CONTINUES = 'continue:'
 const PROMPT = 'Continue where you stopped.'
 const NOTHING = 'Nothing is paused here.'
 const MOVED_ON = 'The conversation has moved on. Write what the agent should do next.'
@@ -29,18 +31,21 @@ export async function continuePaused(
 ): Promise<Answer> {
   const { store, submit } = dependencies
   const { channel } = conversation
-  const platformId = (paused: string): string => `continue:${paused}`
-  if (messageId !== undefined && (await store.inbox.findByPlatformId(channel, platformId(messageId)))) {
+  if (messageId !== undefined && (await store.inbox.findByPlatformId(channel, CONTINUES + messageId))) {
     return info(GOES_ON)
   }
-  const paused = await pausedMessage(dependencies, conversation)
+  const latest = await store.inbox.latest(conversation.id)
+  if (messageId === undefined && latest?.state === 'open' && latest.platformId.startsWith(CONTINUES)) {
+    return info(GOES_ON)
+  }
+  const paused = latest && (await hasPaused(dependencies, conversation, latest)) ? latest : undefined
   if (!paused) return info(messageId === undefined ? NOTHING : MOVED_ON)
   if (messageId !== undefined && paused.id !== messageId) return info(MOVED_ON)
   const place = await store.conversations.place(conversation.id)
   const message = {
     ...place,
     // Whoever asks more than once, or asks several gateways, gets one continuation.
-    platformId: platformId(paused.id),
+    platformId: CONTINUES + paused.id,
     // The answer goes to whoever has asked the question.
     author: paused.author,
     text: PROMPT,
@@ -54,18 +59,18 @@ export async function continuePaused(
   return { ...changed('It continues.'), subject: acceptance.messageId }
 }
 
-/** The latest message to the agent, if it paused there and its session is still the conversation's. */
-async function pausedMessage(
+/** Whether the agent has paused at the latest message, and its session is still the conversation's. */
+async function hasPaused(
   { store, sessions, config }: ContinueDependencies,
   { id, channel }: Conversation,
-): Promise<Message | undefined> {
-  const message = await store.inbox.latest(id)
-  if (message?.state !== 'answered') return undefined
+  message: Message,
+): Promise<boolean> {
+  if (message.state !== 'answered') return false
   const run = (await store.runs.ofMessage(message.id)).at(-1)
-  if (run?.result?.failure?.reason !== 'max_turns') return undefined
+  if (run?.result?.failure?.reason !== 'max_turns') return false
   const { idleMinutes } = replyConfigOf(channel, config)?.session ?? {}
   const session = await sessions.peek(id, run.backend, idleMinutes === undefined ? undefined : idleMinutes * 60_000)
-  return session?.sessionId === run.sessionId ? message : undefined
+  return session !== undefined && session.sessionId === run.sessionId
 }
 
 /** What was asked for the paused message holds for its continuation, except what named or began something. */

@@ -162,7 +162,7 @@ export class AgentRuntime {
     const first = await this.#attempt(turn, session, inTurn(attempts, listener, saysSessionLost))
     if (!attempts.isLost) return { ...first, notes }
     await this.sessionManager.forget(session)
-    for (const event of attempts.nextAttempt(FRESH_SESSION_NOTE)) listener.onEvent(event)
+    for (const event of attempts.nextAttempt({ content: FRESH_SESSION_NOTE })) listener.onEvent(event)
     const second = await this.#attempt(turn, undefined, inTurn(attempts, listener))
     return { ...second, notes: [FRESH_SESSION_NOTE] }
   }

@@ -49,7 +49,8 @@ export function settlementOf(
   if (!retry) {
     const problem = `${failure.reason}: ${failure.message}`
     const attempts = 1 + (work.earlier?.count ?? 0)
-    const hasRun = result.exitCode !== undefined
+    // A warm process has no exit code.
+    const hasRun = result.exitCode !== undefined || result.sessionId !== undefined
     const text = withJobName(work, explained(work, failure, backend, now, { hasRun, attempts, workedMs }))
     const reply: Reply = { text, notes, isError: true, canRetry: true }
     return { kind: 'failed', problem, ...(!options?.isKnownToFail && { reply }), run, ...keep }

@@ -327,6 +327,9 @@ export class Worker {
       const outcome = await this.#runPlan(plan, runId, turn.abort.signal, {
         onEvent: (event) => {
           recorder.push(event)
+          if (event.type === 'notice' && event.isTechnical) {
+            log.info('agent.notice', { runId, backend: plan.backend, notice: event.content })
+          }
           // Nothing may follow `complete`.
           if (event.type === 'complete') turn.onMerged = () => {}
           if (event.type !== 'output') return

@@ -5,7 +5,6 @@ import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backe
 import { codexLogin } from './login.js'
 import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './settings.js'
 import { namesOption, optionArgs } from '../engine/command-args.js'
-import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { codexWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
@@ -55,6 +54,8 @@ export class CodexBackend extends CliBackend {
       [/missing environment variable|codex login/i, 'auth'],
       [/model is not supported when using Codex/i, 'model_unknown'],
       [/ran out of room in the model's context window/i, 'prompt_too_long'],
+      // It passes these words on without the status.
+      [/^invalid prompt\b/i, 'refused'],
     ],
     supportsMaxTurns: false,
     supportsToolControl: false,
@@ -177,7 +178,7 @@ class CodexTranslation extends Translation {
       case 'turn.usage':
         return this.#count(line.usage, line.before)
       case 'turn.failed':
-        return this.failed(line.error.message, reasonOfStatus(line.error.status))
+        return this.failed(line.error.message, undefined, { status: line.error.status })
       case 'error':
         // May be a mere retry; only `turn.failed` is the end.
         return this.reportProblem(line.message)
