@@ -22,6 +22,8 @@ export interface Agent {
   /** The subcommands we start; '' for the command itself. */
   subcommands: string[]
   model: string
+  /** Whose errors the scripted model imitates. */
+  provider: 'anthropic' | 'openai' | 'google'
   /** Configuration files below the home directory. The MCP server is started if the agent supports MCP. */
   homeFiles(modelUrl: string, mcpServer?: McpServer): Record<string, string>
   environment(modelUrl: string, home: string): Record<string, string>
@@ -46,6 +48,7 @@ const claude: Agent = {
   binary: 'claude',
   subcommands: [''],
   model: 'claude-sonnet-4-5',
+  provider: 'anthropic',
   homeFiles: (_modelUrl, mcpServer) => ({
     '.claude/commands/help.md': command,
     ...(mcpServer && { '.claude.json': JSON.stringify({ mcpServers: { idle: mcpServer } }) }),
@@ -70,6 +73,7 @@ const codex: Agent = {
   subcommands: ['exec', 'exec resume', 'app-server'],
   // A model of the family that gets its tools as plain functions.
   model: 'gpt-5.5',
+  provider: 'openai',
   homeFiles: (modelUrl, mcpServer) => ({
     '.codex/prompts/help.md': command,
     '.codex/config.toml': [
@@ -107,6 +111,7 @@ const gemini: Agent = {
   subcommands: [''],
   // Explicit, because the automatic choice asks a second model.
   model: 'gemini-2.5-flash',
+  provider: 'google',
   homeFiles: (_modelUrl, mcpServer) => ({
     '.gemini/commands/help.toml': `description = "A command of the operator"\nprompt = "${neverForTheModel}"\n`,
     '.gemini/settings.json': JSON.stringify({
@@ -129,6 +134,7 @@ const opencode: Agent = {
   binary: 'opencode',
   subcommands: ['run', 'serve'],
   model: 'scripted/model',
+  provider: 'openai',
   homeFiles: (modelUrl, mcpServer) => ({
     'opencode.json': JSON.stringify({
       share: 'disabled',
@@ -162,6 +168,7 @@ const pi: Agent = {
   binary: 'pi',
   subcommands: [''],
   model: 'anthropic/claude-sonnet-4-5',
+  provider: 'anthropic',
   homeFiles: (modelUrl) => ({
     '.pi/agent/prompts/help.md': command,
     '.pi/agent/models.json': JSON.stringify({ providers: { anthropic: { baseUrl: modelUrl } } }),

@@ -33,6 +33,8 @@ export interface Expectation {
   runsUnlistedTools: boolean
   /** Whether a session continues whose very first answer was cut off. */
   keepsCutSession: boolean
+  /** What becomes of a session that paused at the turn limit, where it cannot be continued. */
+  afterPause?: 'refused' | 'fresh'
   /** Whether one warm process serves all sessions. */
   isShared?: true
   /** Whether a warm process refuses a session during the minute in which another process began it. */
@@ -184,6 +186,7 @@ const gemini: Expectation = {
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
   keepsCutSession: true,
+  afterPause: 'refused',
   maxTurns: {
     ...saidByGemini(
       'max_turns',
@@ -322,6 +325,7 @@ export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectat
     rateLimited: inWords({ reason: 'rate_limit', message: 'Too many requests.' }),
     serverError: saidToGemini('exit', 500, 'INTERNAL', 'The model is broken.'),
     promptChanges: { '/help': '\\/help', '/memory show': '\\/memory show' },
+    afterPause: 'fresh',
     maxTurns: countedByBackend,
   },
   pi: {

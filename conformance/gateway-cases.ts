@@ -3,10 +3,10 @@
  * answered twice, no process is left, and the conversation continues in its session.
  */
 import assert from 'node:assert/strict'
-import type { Case } from './case.js'
+import { cannot, type Case } from './case.js'
 import { lastUserText } from './checks.js'
-import { callShell, say } from './model-replies.js'
-import type { ModelRequest } from './protocols/types.js'
+import { callShell, refuse, say } from './model-replies.js'
+import type { ModelReply, ModelRequest } from './protocols/types.js'
 import { Sleeper } from './sleeper.js'
 import type { Stage } from './stage.js'
 
@@ -14,6 +14,8 @@ const firstQuestion = 'First question?'
 const firstAnswer = 'First answer.'
 const secondQuestion = 'Second question?'
 const secondAnswer = 'Second answer.'
+
+const continuation = 'Continue where you stopped.'
 
 const lostNote = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
 
@@ -143,7 +145,144 @@ const stop: Case = {
   },
 }
 
-export const gatewayCases: Case[] = [crashDuringTool, crashDuringAnswer, restart, stop]
+const pause: Case = {
+  name: 'gateway-continue',
+  title: '`/continue` after the turn limit',
+  async run({ agent, expected, open }) {
+    const rounds = 5
+    const stage = await open((request, index) => {
+      if (lastUserText(request).endsWith(continuation)) return say(secondAnswer)
+      return index < rounds ? callShell(agent, `echo ${index}`) : say(firstAnswer)
+    })
+    const { gateway, model } = stage
+    await gateway.start({ BACKEND_MAX_TURNS: '2' })
+    gateway.say(firstQuestion)
+    await gateway.untilReplies(1)
+    if (!expected.maxTurns) {
+      assert.deepEqual(gateway.replies(), [{ text: firstAnswer, notes: [], isError: false }])
+      await gateway.stop()
+      return `${cannot}there is no limit`
+    }
+    const note = 'Paused after 2 steps, the limit of one message. /continue goes on.'
+    assert.equal(gateway.attempts(), 1)
+    assert.equal(await gateway.command('/continue'), 'It continues.')
+    await gateway.untilReplies(2)
+    const { text, notes } = gateway.replies()[1] ?? {}
+    if (expected.afterPause === 'refused') {
+      assert.match(text ?? '', /A call without a result, or a result without a call/)
+      await gateway.stop()
+      return `${cannot}paused, but its model refuses the session, in which it stores results of tools twice`
+    }
+    if (expected.afterPause === 'fresh') {
+      assert.deepEqual([text, notes], [secondAnswer, [lostNote]])
+      await gateway.stop()
+      return `${cannot}paused, but it drops the turn from its session: a fresh one begins, as is told`
+    }
+    assert.deepEqual(heard(model.requests.at(-1)), [firstQuestion, continuation])
+    const [session = ''] = gateway.sessions()
+    assert.deepEqual(
+      { sessions: gateway.sessions(), replies: gateway.replies() },
+      {
+        sessions: [session, session],
+        replies: [note, secondAnswer].map((text) => ({ text, notes: [], isError: false })),
+      },
+    )
+    await gateway.stop()
+    return 'paused after one attempt, continued in the same session'
+  },
+}
+
+type Refusal = [name: string, reply: ModelReply, told: RegExp]
+
+const unauthorized: Refusal = ['a refused key', refuse(401, 'The key is not valid.'), /is not logged in/]
+const unknownModel = /does not know its model.*\/model default/
+const tooLong = /longer than the model.*\/new begins a fresh session/
+const unwanted = /would not do this/
+
+/** What a model's provider says when no retry can help, and what the person is told. */
+const refusals: Record<'anthropic' | 'openai' | 'google', Refusal[]> = {
+  anthropic: [
+    unauthorized,
+    ['an unknown model', refuse(404, 'model: nope-model'), unknownModel],
+    ['a long prompt', refuse(400, 'prompt is too long: 200001 tokens > 200000 maximum'), tooLong],
+    ['a refused request', refuse(400, 'Output blocked by content filtering policy'), unwanted],
+    ['a wrong request', refuse(400, 'messages.0: all messages must have non-empty content'), unwanted],
+  ],
+  openai: [
+    unauthorized,
+    [
+      'an unknown model',
+      refuse(404, 'The model `nope-model` does not exist or you do not have access to it.', 'model_not_found'),
+      unknownModel,
+    ],
+    [
+      'a long prompt',
+      refuse(
+        400,
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+        'context_length_exceeded',
+      ),
+      tooLong,
+    ],
+    [
+      'a refused request',
+      refuse(
+        400,
+        'Invalid prompt: your prompt was flagged as potentially violating our usage policy.',
+        'invalid_prompt',
+      ),
+      unwanted,
+    ],
+    [
+      'a wrong request',
+      refuse(400, "Unsupported value: 'temperature' does not support 0.", 'unsupported_value'),
+      unwanted,
+    ],
+  ],
+  google: [
+    unauthorized,
+    [
+      'an unknown model',
+      refuse(404, 'models/nope-model is not found for API version v1beta, or is not supported for generateContent.'),
+      unknownModel,
+    ],
+    [
+      'a long prompt',
+      refuse(400, 'The input token count (2000001) exceeds the maximum number of tokens allowed (1048576).'),
+      tooLong,
+    ],
+    ['a wrong request', refuse(400, 'Please ensure that function call turn comes after a user turn.'), unwanted],
+  ],
+}
+
+const permanent: Case = {
+  name: 'gateway-permanent',
+  title: 'What no retry can help',
+  async run({ agent, open }) {
+    const known = refusals[agent.provider]
+    let [current] = known
+    const stage = await open(() => current?.[1] ?? say(firstAnswer))
+    const { gateway } = stage
+    await gateway.start()
+    for (const refusal of known) {
+      current = refusal
+      const [name, , told] = refusal
+      const [attempts, replies] = [gateway.attempts(), gateway.replies().length]
+      gateway.say(firstQuestion)
+      await gateway.until(
+        `${name} is told`,
+        () => gateway.replies().length > replies || gateway.attempts() > attempts + 1,
+      )
+      assert.match(gateway.replies().at(-1)?.text ?? '', told, name)
+      assert.equal(gateway.attempts(), attempts + 1, `attempts at ${name}`)
+      await gateway.command('/new')
+    }
+    await gateway.stop()
+    return `told after one attempt: ${known.map(([name]) => name).join(', ')}`
+  },
+}
+
+export const gatewayCases: Case[] = [crashDuringTool, crashDuringAnswer, restart, stop, pause, permanent]
 
 /** An agent that did not finish its answer is asked again, and told why. */
 function assertAskedAgain(request: ModelRequest | undefined, question: string): void {
@@ -154,7 +293,7 @@ function assertAskedAgain(request: ModelRequest | undefined, question: string): 
 
 /** The questions and answers the model received, including the last question. */
 function heard(request: ModelRequest | undefined): string[] {
-  const known = [firstQuestion, firstAnswer, secondQuestion, secondAnswer]
+  const known = [firstQuestion, firstAnswer, secondQuestion, secondAnswer, continuation]
   const texts = request?.messages.map(({ text }) => text.trim()) ?? []
   return texts.flatMap((text) => known.find((sentence) => text.endsWith(sentence)) ?? [])
 }

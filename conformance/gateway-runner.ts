@@ -31,10 +31,11 @@ export class GatewayRunner {
     private readonly signal: AbortSignal,
   ) {}
 
-  async start(): Promise<void> {
+  /** `settings` are variables in addition to those of the place. */
+  async start(settings: Record<string, string> = {}): Promise<void> {
     const gateway = fork(await this.build.program(), {
       cwd: '/',
-      env: this.place.gatewayEnvironment,
+      env: { ...this.place.gatewayEnvironment, ...settings },
       execArgv: [],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
@@ -82,6 +83,11 @@ export class GatewayRunner {
   /** The sessions of the turns so far, in order. */
   sessions(): string[] {
     return this.#events.flatMap((event) => (event.type === 'started' ? [event.sessionId ?? 'unnamed'] : []))
+  }
+
+  /** How many turns have ended. */
+  attempts(): number {
+    return this.#events.filter(({ type }) => type === 'complete').length
   }
 
   hasOutput(): boolean {

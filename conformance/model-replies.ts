@@ -6,9 +6,9 @@ export function say(...deltas: string[]): ModelReply {
   return { type: 'text', deltas }
 }
 
-export function refuse(status: number, message: string): ModelReply {
+export function refuse(status: number, message: string, code?: string): ModelReply {
   // Agents that retry read this header, so that the cell need not wait for their own back-off.
-  return { type: 'error', status, message, headers: { 'retry-after': '1' } }
+  return { type: 'error', status, message, ...(code && { code }), headers: { 'retry-after': '1' } }
 }
 
 export function callShell(agent: Agent, command: string): ModelReply {

@@ -45,7 +45,7 @@ export async function startScriptedModel(script: Script): Promise<ScriptedModel>
     if (reply.type === 'silence') return
     if (reply.type === 'error') {
       response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers })
-      response.end(JSON.stringify(protocol.errorBody(reply.status, reply.message)))
+      response.end(JSON.stringify(protocol.errorBody(reply)))
       return
     }
     response.writeHead(200, { 'content-type': protocol.contentType(path) })

@@ -58,7 +58,7 @@ export interface GatewayParts {
   /** Channel names. */
   channels: string[]
   /** The slash commands. */
-  commands: Pick<ConversationCommands, 'act' | 'stopMessage'>
+  commands: Pick<ConversationCommands, 'act' | 'stopMessage' | 'continueMessage'>
   /** The host of a channel, for messages that reach it another way. */
   hostOf(channel: string): GatewayHost
 }

@@ -6,6 +6,7 @@ import { ApprovalService } from './approvals/approval-service.js'
 import { Archive } from './archive/archive.js'
 import { databaseFile, isOpenToOthers } from './config/data-directory.js'
 import type { GatewayConfig } from './config.js'
+import type { ContinueDependencies } from './conversation/continuing.js'
 import { ConversationCommands } from './conversation/conversation-commands.js'
 import { within } from './core/async.js'
 import { CredentialStore } from './credentials/credential-store.js'
@@ -108,7 +109,8 @@ async function compose(
     sender.wake()
     activity.changed()
   }
-  const commandParts = { agents: registry, isInstalled, modelsOf, queue, worker, sessions, approvals }
+  const submit: ContinueDependencies['submit'] = (channel, ...message) => hostOf(channel).onMessage(...message)
+  const commandParts = { agents: registry, isInstalled, modelsOf, queue, worker, sessions, approvals, submit }
   const commands = new ConversationCommands({ ...shared, ...commandParts })
   const hostParts = { ...shared, queue, worker, sender, commands, hooks, audience, wake }
   const hostOf = (channel: string): GatewayHost => channelHost(channel, hostParts)

@@ -49,10 +49,15 @@ export const anthropicMessages: WireProtocol = {
     yield event('message_stop', {})
   },
 
-  errorBody: (status, message) => ({ type: 'error', error: { type: errorTypes[status] ?? 'api_error', message } }),
+  errorBody: ({ status, message }) => ({ type: 'error', error: { type: errorTypes[status] ?? 'api_error', message } }),
 }
 
-const errorTypes: Record<number, string> = { 401: 'authentication_error', 429: 'rate_limit_error' }
+const errorTypes: Record<number, string> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+}
 
 function readRequest(_path: string, text: string): ModelRequest {
   const body = JSON.parse(text) as MessagesBody

@@ -43,10 +43,17 @@ export const geminiContent: WireProtocol = {
     yield isStreamed(path) ? serverSentEvent(end) : JSON.stringify(end)
   },
 
-  errorBody: (status, message) => ({ error: { code: status, message, status: errorStatuses[status] ?? 'INTERNAL' } }),
+  errorBody: ({ status, message }) => ({
+    error: { code: status, message, status: errorStatuses[status] ?? 'INTERNAL' },
+  }),
 }
 
-const errorStatuses: Record<number, string> = { 401: 'UNAUTHENTICATED', 429: 'RESOURCE_EXHAUSTED' }
+const errorStatuses: Record<number, string> = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  404: 'NOT_FOUND',
+  429: 'RESOURCE_EXHAUSTED',
+}
 
 const usageMetadata = {
   promptTokenCount: replyUsage.input + replyUsage.cacheRead,

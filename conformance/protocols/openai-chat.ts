@@ -1,5 +1,12 @@
 // OpenAI chat completions, streamed: OpenCode with an OpenAI-compatible provider.
-import { replyUsage, serverSentEvent, type ModelMessage, type ModelRequest, type WireProtocol } from './types.js'
+import {
+  openaiError,
+  replyUsage,
+  serverSentEvent,
+  type ModelMessage,
+  type ModelRequest,
+  type WireProtocol,
+} from './types.js'
 
 interface ChatBody {
   messages: {
@@ -33,7 +40,7 @@ export const openaiChat: WireProtocol = {
     yield 'data: [DONE]\n\n'
   },
 
-  errorBody: (status, message) => ({ error: { message, type: 'scripted_error', code: String(status) } }),
+  errorBody: openaiError,
 }
 
 const usage = {

@@ -1,5 +1,12 @@
 // OpenAI Responses, streamed: Codex. Its system text travels as `developer` messages.
-import { replyUsage, serverSentEvent, type ModelMessage, type ModelRequest, type WireProtocol } from './types.js'
+import {
+  openaiError,
+  replyUsage,
+  serverSentEvent,
+  type ModelMessage,
+  type ModelRequest,
+  type WireProtocol,
+} from './types.js'
 
 interface InputItem {
   type?: string
@@ -42,7 +49,7 @@ export const openaiResponses: WireProtocol = {
     yield event('response.completed', { response: { ...response, status: 'completed', output: [item], usage } })
   },
 
-  errorBody: (status, message) => ({ error: { message, type: 'scripted_error', code: String(status) } }),
+  errorBody: openaiError,
 }
 
 const usage = {

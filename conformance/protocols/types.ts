@@ -18,9 +18,18 @@ export interface ModelMessage {
 export type ModelReply =
   | { type: 'text'; deltas: Iterable<string> | AsyncIterable<string> }
   | { type: 'tool'; name: string; input: Record<string, unknown> }
-  | { type: 'error'; status: number; message: string; headers?: Record<string, string> }
+  | ErrorReply
   /** The connection stays open and nothing is ever sent. */
   | { type: 'silence' }
+
+/** `code` is what OpenAI names the error by. */
+export interface ErrorReply {
+  type: 'error'
+  status: number
+  message: string
+  code?: string
+  headers?: Record<string, string>
+}
 
 export type SpokenReply = Extract<ModelReply, { type: 'text' | 'tool' }>
 
@@ -30,7 +39,7 @@ export interface WireProtocol {
   contentType(path: string): string
   /** The body of a successful answer; `serial` makes ids unique within one model. */
   write(path: string, reply: SpokenReply, serial: number): AsyncIterable<string>
-  errorBody(status: number, message: string): unknown
+  errorBody(reply: ErrorReply): unknown
 }
 
 /**
@@ -41,4 +50,9 @@ export const replyUsage = { input: 100, cacheRead: 20, cacheWrite: 5, output: 10
 
 export function serverSentEvent(data: unknown, event?: string): string {
   return `${event ? `event: ${event}\n` : ''}data: ${JSON.stringify(data)}\n\n`
+}
+
+export function openaiError({ status, message, code = String(status) }: ErrorReply): object {
+  const type = status === 400 || status === 404 ? 'invalid_request_error' : 'scripted_error'
+  return { error: { message, type, code } }
 }

@@ -176,7 +176,8 @@ export type AgentEventBody = { metadata?: Record<string, unknown> } & (
   | { type: 'thinking'; content: string }
   | { type: 'tool_use'; toolId: string; toolName: string; toolInput: Record<string, unknown> }
   | { type: 'tool_result'; toolId: string; toolName: string; content: string; isError: boolean }
-  | { type: 'notice'; content: string }
+  /** `isTechnical`: for developers and the log, of no use to a person. */
+  | { type: 'notice'; content: string; isTechnical?: true }
   | { type: 'error'; content: string; reason: FailureReason }
   | { type: 'complete'; result: AgentResult }
 )

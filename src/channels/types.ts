@@ -146,6 +146,8 @@ export interface Reply {
   files?: OutgoingFile[]
   /** The message failed and can be retried. */
   canRetry?: true
+  /** The agent has paused at its limit of turns, and can continue. */
+  canContinue?: true
   /** When the waiting message is retried, in milliseconds since the epoch. */
   waitsUntil?: number
   /** A permission prompt; a channel with buttons offers the answers. */
@@ -261,8 +263,8 @@ export interface ChannelHost {
   /** Completions for the argument of a command, given what the person has `typed` so far. */
   suggest(place: Place, command: string, typed: string): Promise<Suggestion[]>
   /**
-   * Stops the turn of a message, retries a failed one, or answers a question; returns the answer for the person. `id`
-   * is the id of the message or the question.
+   * Stops the turn of a message, retries a failed one, continues a paused one, or answers a question; returns the answer
+   * for the person. `id` is the id of the message or the question.
    */
   onButton(action: ButtonAction, id: string, author: string): Promise<string>
   /**
@@ -293,7 +295,7 @@ export interface ChannelHost {
   addresses(since: number): Promise<string[]>
 }
 
-export const BUTTON_ACTIONS = ['stop', 'retry', 'allow', 'always', 'deny'] as const
+export const BUTTON_ACTIONS = ['stop', 'retry', 'continue', 'allow', 'always', 'deny'] as const
 
 export type ButtonAction = (typeof BUTTON_ACTIONS)[number]
 

@@ -62,7 +62,7 @@ function describeActivity(event: AgentEvent): string | undefined {
     case 'tool_result':
       return oneLine(`${event.isError ? '✗' : '✓'} ${event.toolName} ${event.content}`, ACTIVITY_CHARACTERS)
     case 'notice':
-      return oneLine(`! ${event.content}`, ACTIVITY_CHARACTERS)
+      return event.isTechnical ? undefined : oneLine(`! ${event.content}`, ACTIVITY_CHARACTERS)
     default:
       return undefined
   }

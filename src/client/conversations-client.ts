@@ -1,4 +1,5 @@
 import type {
+  Continued,
   ConversationChanges,
   ConversationDetails,
   ConversationFilter,
@@ -51,6 +52,12 @@ export class ConversationsClient {
   stop(id: string, { messageId }: { messageId?: string } = {}): Promise<Done> {
     const given = messageId === undefined ? {} : { body: { message_id: messageId } }
     return this.connection.json('POST', `${pathOf(id)}/stop`, given)
+  }
+
+  /** An agent that has paused goes on; with `messageId`, only if that message is where it paused. */
+  continue(id: string, { messageId }: { messageId?: string } = {}): Promise<Continued> {
+    const given = messageId === undefined ? {} : { body: { message_id: messageId } }
+    return this.connection.json('POST', `${pathOf(id)}/continue`, given)
   }
 
   newSession(id: string): Promise<Done> {

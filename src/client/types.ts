@@ -19,6 +19,7 @@ export type {
   ConversationDetails,
   ConversationFilter,
   ConversationPage,
+  Continued,
   Done,
   NewConversation,
   TakenMessage,

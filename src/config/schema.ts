@@ -33,6 +33,8 @@ import {
 import { LOG_LEVELS } from '../log.js'
 
 export const DEFAULT_MAX_TURNS = 25
+/** Of what is transient. */
+export const MAX_RETRIES = 3
 
 const HOOK_NAMES = ['message-received', 'run-started', 'run-finished', 'reply-sent', 'error'] as const
 
@@ -230,6 +232,12 @@ export const settingsSchema = z.strictObject({
     .describe('How many times the agent may go back to its model within one turn.'),
   allowedTools: tools().prefault([]).describe('The tools that the agent may use. Empty: every tool.'),
   queryTimeoutMs: whole(1).default(1_800_000).describe('The longest that one turn may take, in milliseconds.'),
+  messageTimeoutMs: whole(1)
+    .default(3_600_000)
+    .describe('The longest that all attempts at one message may take together, in milliseconds.'),
+  queryTimeoutRetries: whole(0, MAX_RETRIES)
+    .default(MAX_RETRIES)
+    .describe('How many times a turn that took too long is tried again. 0: never.'),
   idleTimeoutMs: whole(0)
     .default(DEFAULT_IDLE_TIMEOUT_MS)
     .describe('An agent that prints nothing for so many milliseconds is ended. 0: never.'),

@@ -19,6 +19,8 @@ export const VARIABLES: Record<
   backendMaxTurns: { name: 'BACKEND_MAX_TURNS', read: asNumber },
   allowedTools: { name: 'ALLOWED_TOOLS', read: splitList },
   queryTimeoutMs: { name: 'QUERY_TIMEOUT_MS', read: asNumber },
+  messageTimeoutMs: { name: 'MESSAGE_TIMEOUT_MS', read: asNumber },
+  queryTimeoutRetries: { name: 'QUERY_TIMEOUT_RETRIES', read: asNumber },
   idleTimeoutMs: { name: 'IDLE_TIMEOUT_MS', read: asNumber },
   workingDir: { name: 'WORKING_DIR', read: asText },
   agentEnvPass: { name: 'AGENT_ENV_PASS', read: splitList },

@@ -17,6 +17,7 @@ export const COMMANDS = [
     isQuestion: false,
   },
   { name: 'stop', meaning: 'end what the agent is doing', isQuestion: false },
+  { name: 'continue', meaning: 'let the agent go on after it has paused at its limit of steps', isQuestion: false },
   {
     name: 'approve',
     meaning: 'allow what the agent asks for; always: the same from now on, too',

@@ -7,6 +7,7 @@ import { type CommandName, COMMANDS, HELP_TEXT, MESSAGE_COMMANDS } from './comma
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../core/one-line.js'
 import { type Answer, changed, info } from './answer.js'
+import { type ContinueDependencies, continuePaused } from './continuing.js'
 import { choiceOf, RECENT_MS } from './conversation-choice.js'
 import { modelCommand, OWN_MODEL } from './model-command.js'
 import { listSessions, requireInstalled, resumeSession, runningText } from './session-commands.js'
@@ -24,7 +25,7 @@ import type { Conversation } from '../store/conversations.js'
 import type { Project } from '../store/projects.js'
 import type { MessageState } from '../store/schema.js'
 
-interface CommandDependencies extends SuggestionDependencies {
+interface CommandDependencies extends SuggestionDependencies, Pick<ContinueDependencies, 'submit'> {
   queue: Queue
   worker: Worker
   sessions: SessionManager
@@ -61,6 +62,7 @@ export class ConversationCommands {
   readonly #handlers: Record<ActionName, (input: CommandInput) => Promise<Answer>> = {
     new: ({ conversation }) => this.#new(conversation),
     stop: (input) => this.#stopFirst(input),
+    continue: ({ conversation }) => continuePaused(this.dependencies, conversation),
     approve: (input) => this.#approve(input),
     deny: (input) => this.#deny(input),
     status: (input) => this.#status(input),
@@ -105,6 +107,13 @@ export class ConversationCommands {
     return answer
   }
 
+  /** Like `act` with `continue`, but only if the given message is the one that has paused. */
+  async continueMessage(conversation: Conversation, author: string, messageId: string): Promise<Answer> {
+    const answer = await continuePaused(this.dependencies, conversation, messageId)
+    if (answer.isChange) await this.#audit(author, 'continue', messageId)
+    return answer
+  }
+
   /** A button below a message about one message, or below a question. */
   async button(action: ButtonAction, id: string, author: string): Promise<string> {
     return answerText(async () => {
@@ -117,6 +126,7 @@ export class ConversationCommands {
   #press(action: ButtonAction, id: string, author: string): Promise<Answer> {
     if (action === 'stop') return this.#stopPressed(id)
     if (action === 'retry') return this.#retry(id)
+    if (action === 'continue') return this.#continuePressed(id)
     return this.#decide(id, {
       decision: action === 'deny' ? 'deny' : 'allow',
       ...(action === 'always' && { remember: 'this' }),
@@ -182,6 +192,13 @@ export class ConversationCommands {
   async #stopPressed(messageId: string): Promise<Answer> {
     const message = await this.dependencies.store.inbox.get(messageId)
     return message ? this.#stop(message.conversationId, messageId, FINISHED) : info(FINISHED)
+  }
+
+  async #continuePressed(messageId: string): Promise<Answer> {
+    const { store } = this.dependencies
+    const message = await store.inbox.get(messageId)
+    const conversation = message && (await store.conversations.get(message.conversationId))
+    return conversation ? continuePaused(this.dependencies, conversation, messageId) : info(FINISHED)
   }
 
   async #retry(messageId: string): Promise<Answer> {

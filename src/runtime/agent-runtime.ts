@@ -130,10 +130,11 @@ export class AgentRuntime {
     this.hookManager.fire('run-started', about)
     const outcome = await this.#runWithSession(event, ...(await preparing), signal, listener)
     const { failure, durationMs } = outcome.result
-    // A cancelled turn is not an error.
-    if (failure && failure.reason !== 'cancelled') {
+    const isCancelled = failure?.reason === 'cancelled'
+    const isPaused = failure?.reason === 'max_turns'
+    if (failure && !isCancelled && !isPaused) {
       this.hookManager.fire('error', { ...about, reason: failure.reason, message: failure.message })
-    } else this.hookManager.fire('run-finished', { ...about, durationMs, isCancelled: failure !== undefined })
+    } else this.hookManager.fire('run-finished', { ...about, durationMs, isCancelled, isPaused })
     return outcome
   }
 
@@ -161,7 +162,7 @@ export class AgentRuntime {
     const first = await this.#attempt(turn, session, inTurn(attempts, listener, saysSessionLost))
     if (!attempts.isLost) return { ...first, notes }
     await this.sessionManager.forget(session)
-    for (const event of attempts.nextAttempt(FRESH_SESSION_NOTE)) listener.onEvent(event)
+    for (const event of attempts.nextAttempt({ content: FRESH_SESSION_NOTE })) listener.onEvent(event)
     const second = await this.#attempt(turn, undefined, inTurn(attempts, listener))
     return { ...second, notes: [FRESH_SESSION_NOTE] }
   }

@@ -13,7 +13,16 @@ const LOG_IN: Partial<Record<string, string>> = {
 const TRY_AGAIN = 'try it again'
 const WORK_STAYS = 'What it had done by then stays done.'
 
-type Explanation = (failure: AgentFailure, agent: string, now: number) => string
+/** How a message was worked on until it failed. */
+export interface Attempts {
+  /** Refusals before any agent has run are our own and complete. */
+  hasRun: boolean
+  attempts: number
+  /** Of all attempts together. */
+  workedMs: number
+}
+
+type Explanation = (failure: AgentFailure, agent: string, now: number, tried: Attempts) => string
 
 const EXPLANATIONS: Record<FailureReason, Explanation> = {
   auth: (_, agent) => {
@@ -31,10 +40,7 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
     return `This conversation is longer than the model of ${agent} can take. ${advice}`
   },
   timeout: explainTimeout,
-  max_turns: (_, agent) => {
-    const problem = `${agent} has gone back to its model as often as one message allows, and was stopped.`
-    return `${problem} ${WORK_STAYS} Tell it to go on, or have BACKEND_MAX_TURNS raised.`
-  },
+  max_turns: (failure, agent) => `${agent} was stopped. ${pauseNote(failure)}`,
   refused: (_, agent) => {
     return `${agent} would not do this. Say it in another way, or choose another model or agent with /model or /backend.`
   },
@@ -73,15 +79,14 @@ const POD_PROBLEMS: Record<PodProblem, (agent: string) => string> = {
   stream_lost: (agent) => `The connection to the pod of this project was lost while ${agent} worked. ${WORK_STAYS}`,
 }
 
-/**
- * What a person reads when a message has failed: what happened, what to do, and the agent's own words. Refusals before
- * any agent `hasRun` are our own and complete.
- */
-export function explainFailure(failure: AgentFailure, agent: string, now: number, hasRun = true): string {
-  if (failure.reason === 'refused' && !hasRun) return failure.message
+const ONCE: Attempts = { hasRun: true, attempts: 1, workedMs: 0 }
+
+/** What a person reads when a message has failed: what happened, what to do, and the agent's own words. */
+export function explainFailure(failure: AgentFailure, agent: string, now: number, tried = ONCE): string {
+  if (failure.reason === 'refused' && !tried.hasRun) return failure.message
   const { reason, podProblem } = failure
   const words = ownWords(failure)
-  const explanation = podProblem ? POD_PROBLEMS[podProblem](agent) : EXPLANATIONS[reason](failure, agent, now)
+  const explanation = podProblem ? POD_PROBLEMS[podProblem](agent) : EXPLANATIONS[reason](failure, agent, now, tried)
   return words === '' ? explanation : `${explanation}\n\n${words}`
 }
 
@@ -90,11 +95,24 @@ function explainLimit({ retryAt = 0 }: AgentFailure, agent: string, now: number)
   return `The limit of ${agent} is reached${until}. Try it again ${after}, or choose another agent with /backend.`
 }
 
+/** What a person reads below what the agent said until it had used up its turns. */
+export function pauseNote({ message }: Pick<AgentFailure, 'message'>, maxTurns?: number, canContinue = false): string {
+  // The operator's own arguments may set another limit, which the agent names.
+  const limit = /\((\d+)\)/.exec(message)?.[1] ?? maxTurns
+  const steps = limit === undefined ? '' : ` after ${limit} ${Number(limit) === 1 ? 'step' : 'steps'}`
+  const word = canContinue ? 'Paused' : 'Stopped'
+  return `${word}${steps}, the limit of one message.${canContinue ? ' /continue goes on.' : ''}`
+}
+
 /** Only the wording of `watchTurn` tells which of the two limits it was. */
-function explainTimeout({ message }: AgentFailure, agent: string): string {
+function explainTimeout({ message }: AgentFailure, agent: string, _: number, { attempts, workedMs }: Attempts): string {
+  if (attempts > 1) {
+    const all = `${duration(workedMs)} in ${attempts} attempts`
+    return `${agent} worked for ${all} without finishing, and was stopped. ${WORK_STAYS} Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.`
+  }
   const [, total] = /finish within ([\d.]+) s/.exec(message) ?? []
   if (total !== undefined) {
-    const limit = `${duration(Number(total) * 1000)}, the limit of one message`
+    const limit = `${duration(Number(total) * 1000)}, the limit of one turn`
     return `${agent} worked for ${limit}, and was stopped. ${WORK_STAYS} Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.`
   }
   const [, silence] = /printed nothing for ([\d.]+) s/.exec(message) ?? []

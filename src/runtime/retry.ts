@@ -1,12 +1,14 @@
 import { backoffMs } from '../core/async.js'
 import type { AgentFailure, FailureReason } from '../backends/types.js'
+import { MAX_RETRIES } from '../config/schema.js'
 
-const MAX_RETRIES = 3
 const BACKOFF = { firstMs: 5_000, longestMs: 20_000 }
 
 /** Margin for clock differences. */
 const AFTER_LIMIT_MS = 5_000
 const LONG_LIMIT_MS = 60_000
+/** In less, no agent gets anything done. */
+const LEAST_MS = 1_000
 
 /** Whether a retry may succeed. */
 const IS_TRANSIENT: Record<FailureReason, boolean> = {
@@ -30,12 +32,31 @@ export interface Retry {
   isAttempt: boolean
 }
 
+export interface RetryLimits {
+  /** How many times a turn that took too long is tried again. */
+  timeoutRetries: number
+  /** The longest that all attempts may take together. */
+  totalMs: number
+}
+
+/** How often a message has been tried in vain before this attempt, and how long the agent has worked, this one included. */
+export interface Tried {
+  failures: number
+  workedMs: number
+}
+
 /** When to retry a failed turn, or undefined if that would not help or there were enough attempts. */
-export function planRetry(failure: AgentFailure, failures: number, now: number): Retry | undefined {
+export function planRetry(
+  failure: AgentFailure,
+  { failures, workedMs }: Tried,
+  now: number,
+  { timeoutRetries = MAX_RETRIES, totalMs = Infinity }: Partial<RetryLimits> = {},
+): Retry | undefined {
   const limitEnd = failure.reason === 'rate_limit' ? (failure.retryAt ?? 0) : 0
   // Short waits count as attempts: a limit that is always about to end would otherwise be retried forever.
   if (limitEnd - now >= LONG_LIMIT_MS) return { at: limitEnd + AFTER_LIMIT_MS, isAttempt: false }
   const isTransient = IS_TRANSIENT[failure.reason] && !failure.isLasting
-  if (!isTransient || failures >= MAX_RETRIES) return undefined
+  const retries = failure.reason === 'timeout' ? timeoutRetries : MAX_RETRIES
+  if (!isTransient || failures >= retries || totalMs - workedMs < LEAST_MS) return undefined
   return { at: Math.max(now + backoffMs(failures + 1, BACKOFF), limitEnd), isAttempt: true }
 }

@@ -20,8 +20,10 @@ export function projectEvent(event: AgentEvent | FinalEvent): StreamEvent {
       const { content, toolName, toolId, isError } = event
       return { name: 'tool_result', data: { output: content, tool: toolName, tool_id: toolId, is_error: isError } }
     }
-    case 'notice':
-      return { name: 'notice', data: { message: event.content } }
+    case 'notice': {
+      const { content, isTechnical } = event
+      return { name: 'notice', data: { message: content, ...(isTechnical && { is_technical: true }) } }
+    }
     case 'error':
       return { name: 'error', data: { error: event.content, reason: event.reason } }
     case 'complete':

@@ -47,6 +47,20 @@ export class Conversations extends Table {
     return row && toConversation(row)
   }
 
+  /** Where it takes place, as its channel has told. Contract: it exists. */
+  async place(id: string): Promise<Place> {
+    const {
+      address,
+      parent,
+      given_project_id: projectId,
+    } = await this.db
+      .selectFrom('conversations')
+      .select(['address', 'parent', 'given_project_id'])
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    return { address, ...(parent !== null && { parent }), ...(projectId !== null && { projectId }) }
+  }
+
   async find(channel: string, address: string): Promise<Conversation | undefined> {
     const row = await withSettings(this.db)
       .where('conversations.channel', '=', channel)

@@ -113,6 +113,21 @@ export class Inbox extends Table {
     return rows.map(({ platform_id: platformId }) => platformId)
   }
 
+  /** The latest message of a person in a conversation. Refused ones do not count, nor those merged into another. */
+  async latest(conversationId: string): Promise<Message | undefined> {
+    const row = await this.db
+      .selectFrom('messages')
+      .selectAll()
+      .where('conversation_id', '=', conversationId)
+      .where('kind', '=', sql.lit('message'))
+      .where('state', '<>', sql.lit('refused'))
+      .where('merged_into', 'is', null)
+      .orderBy('seq', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    return row && toMessage(row)
+  }
+
   async findByPlatformId(channel: string, platformId: string): Promise<Message | undefined> {
     const row = await this.db
       .selectFrom('messages')

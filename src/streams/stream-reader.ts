@@ -122,17 +122,19 @@ function finalOf(
   run: RunRecord | undefined,
   number: number,
 ): NumberedEvent {
-  const { exitCode, durationMs, sessionId = run?.sessionId } = run?.result ?? {}
+  const { exitCode, durationMs, sessionId = run?.sessionId, failure } = run?.result ?? {}
+  const isDone = status === 'answered' && !failure
   const error = message.problem ?? (status === 'dropped' ? DROPPED : undefined)
   const event: FinalEvent = {
     type: 'final',
     timestamp: message.finishedAt ?? message.receivedAt,
     status,
-    exitCode: status === 'answered' ? (exitCode ?? 0) : exitCode || 1,
+    exitCode: isDone ? (exitCode ?? 0) : exitCode || 1,
     durationMs: durationMs ?? (run?.endedAt === undefined ? 0 : run.endedAt - run.startedAt),
     sessionId,
     backend: run?.backend,
     error,
+    reason: failure?.reason,
   }
   return { number, event }
 }

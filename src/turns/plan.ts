@@ -34,7 +34,7 @@ import { MAX_INTERRUPTIONS } from './limits.js'
 import type { PlanRun } from './queue.js'
 import { agentCommandIn, objectionTo } from './agent-command.js'
 import { endInPods } from './recover.js'
-import type { PlannedRun, RunTurn, TurnPlan, Work } from './types.js'
+import type { EarlierAttempts, PlannedRun, RunTurn, TurnPlan, Work } from './types.js'
 
 export interface StageDependencies {
   gatewayId: string
@@ -271,11 +271,12 @@ function barePlan(work: Work, dependencies: PlanDependencies): BarePlan {
 }
 
 function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: PlanDependencies): BarePlan {
-  const { conversation, message, merged, project, wasInterrupted } = work
+  const { conversation, message, merged, project, wasInterrupted, earlier } = work
   const { config, agents, runtimes, channels } = dependencies
   const { options = {} } = message
-  const { agent, backend, missing, model: chosen } = resolveAgent(conversation, project, config, agents)
-  const model = options.model ?? chosen
+  const first = earlier && firstAgent(earlier, agents)
+  const { agent, backend, missing, model: chosen } = first ?? resolveAgent(conversation, project, config, agents)
+  const model = first ? chosen : (options.model ?? chosen)
   const runtime = runtimes.get(backend)
   if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
   const capabilities = agent.capabilities()
@@ -287,6 +288,9 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const isLimited = needsApproval || hasToolList || project?.isUntrusted === true
   const objection = command && objectionTo(command, backend, capabilities, isLimited)
   if (objection !== undefined) return planFixed(work, objection, config)
+  // Every message gets at least one whole turn.
+  const totalMs = Math.max(config.messageTimeoutMs, limits.timeoutMs)
+  const leftMs = Math.max(1, totalMs - (earlier?.workedMs ?? 0))
   const workplace = chooseWorkplace(conversation.channel, project, config)
   const { agentMode: mode } = config.projects.find(({ id }) => id === conversation.projectId) ?? {}
   const { directory, pod } = workplace
@@ -308,6 +312,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     ...(reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID })),
     ...(command && { compose: () => ({ prompt: command.line }) }),
     ...limits,
+    timeoutMs: Math.min(limits.timeoutMs, leftMs),
     ...(options.metadata && { metadata: options.metadata }),
     ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
   }
@@ -316,6 +321,8 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     ...(model !== undefined && { model }),
     directory: workplaceKey(workplace),
     canSendFiles,
+    retryLimits: { timeoutRetries: config.queryTimeoutRetries, totalMs },
+    maxTurns: project?.maxTurns ?? config.backendMaxTurns,
     notices: [
       ...(missing === undefined ? [] : [fallbackNotice(missing, backend)]),
       ...(limits.allowedTools ? [] : unenforcedLimits(config, capabilities)),
@@ -331,6 +338,12 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
 /** Most commands of agents answer nothing. */
 function withWords(answer: Reply, words: string): Reply {
   return answer.text.trim() === '' ? { ...answer, text: words } : answer
+}
+
+/** What was chosen since the first attempt holds from the next message on. */
+function firstAgent({ backend, model }: EarlierAttempts, agents: Pick<BackendRegistry, 'resolve'>) {
+  const { agent, missing } = agents.resolve(backend)
+  return missing === undefined ? { agent, backend: agent.name(), missing, model } : undefined
 }
 
 function textsOf(messages: Message[]): string[] {

@@ -19,7 +19,7 @@ import type { Store, Tables } from '../store/store.js'
 import { problemOf, problemOfDepth, REFUSED_TEXT_CHARACTERS, remainingRoom, requireNames } from './limits.js'
 import { canShareTurn, mergeableWith } from './merging.js'
 import { ClaimLost, withdrawApprovals, writeSettlement } from './settle.js'
-import type { IncomingMessage, PlannedRun, Settlement, Work } from './types.js'
+import type { EarlierAttempts, IncomingMessage, PlannedRun, Settlement, Work } from './types.js'
 
 export interface QueueOptions {
   gatewayId: string
@@ -215,6 +215,7 @@ export class Queue {
     const merged = await this.#collect(tables, claim, message, this.#modeOf(found))
     const conversation = projectId === undefined ? found : { ...found, projectId }
     const project = await projectOf(tables, conversation, message)
+    const earlier = isFirst ? undefined : await earlierAttempts(tables, message)
     const wasInterrupted = !isFirst && (await tables.runs.wasInterrupted(claim.messageId))
     const work = {
       claim,
@@ -226,6 +227,7 @@ export class Queue {
       ...(project && { project }),
       wasInterrupted,
       cutOff,
+      ...(earlier && { earlier }),
     }
     const run = claim.isCancelled ? undefined : planRun(work)
     const about = { messageId: message.id, conversationId: conversation.id, gatewayId, ...(metadata && { metadata }) }
@@ -444,6 +446,19 @@ async function projectOf(
 ): Promise<ProjectRecord | undefined> {
   const project = projectId === undefined ? undefined : await projects.get(projectId)
   return projectInstance === undefined || project?.instance === projectInstance ? project : undefined
+}
+
+async function earlierAttempts(
+  { runs }: Tables,
+  { id, retriedAfter = 0 }: Message,
+): Promise<EarlierAttempts | undefined> {
+  const attempts = (await runs.ofMessage(id)).filter(({ firstSeq }) => firstSeq >= retriedAfter)
+  const [first] = attempts
+  if (!first) return undefined
+  const { backend, model } = first
+  const results = attempts.flatMap(({ result }) => result ?? [])
+  const workedMs = results.reduce((sum, { durationMs }) => sum + durationMs, 0)
+  return { backend, ...(model !== undefined && { model }), count: results.length, workedMs }
 }
 
 async function requireRepeatable(tables: Tables, message: Message): Promise<void> {

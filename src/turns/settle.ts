@@ -6,7 +6,7 @@ import type { Log } from '../log.js'
 import { isWebAddress, readMediaTokens } from '../media/media-tokens.js'
 import { readHeartbeatAnswer } from '../prompt/heartbeat.js'
 import type { TurnOutcome } from '../runtime/agent-runtime.js'
-import { explainFailure } from '../runtime/explain-failure.js'
+import { type Attempts, explainFailure, pauseNote } from '../runtime/explain-failure.js'
 import { planRetry } from '../runtime/retry.js'
 import type { Claim } from '../store/jobs.js'
 import type { NewDelivery } from '../store/outbox.js'
@@ -18,19 +18,22 @@ import type { Settlement, TurnPlan, Work } from './types.js'
 /** Why a turn ends early; `unsure` if the claim may have been lost. */
 export type TurnEnding = 'cancelled' | 'lost' | 'unsure' | 'handed-back'
 
+/** `said` is the text that was streamed. */
 export function settlementOf(
   work: Work,
   ending: TurnEnding | undefined,
   runId: string,
-  outcome: TurnOutcome,
+  outcome: TurnOutcome & { said: string },
   plan: TurnPlan,
   now: number,
 ): Settlement {
-  const { backend } = plan
+  const { backend, retryLimits } = plan
   const { result, notes, session, isFinal = false } = outcome
   const run = { id: runId, result }
   const keep = session && { session }
   const { failure } = result
+  // Whoever stopped it wants nothing more of it.
+  if (failure?.reason === 'max_turns' && ending !== 'cancelled') return paused(work, failure, runId, outcome, plan)
   if (!failure) {
     const reply = replyTo(work, result, [...notes, ...mergedNotes(work)], plan)
     return { kind: 'answered', run, ...(reply && { reply }), ...keep }
@@ -38,16 +41,46 @@ export function settlementOf(
   if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
   if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
   const { kind, options } = work.message
+  const { failures } = work.claim
+  const workedMs = (work.earlier?.workedMs ?? 0) + result.durationMs
   // The next heartbeat is the retry; until then nobody's messages wait behind this one.
-  const retry = isFinal || kind === 'heartbeat' ? undefined : planRetry(failure, work.claim.failures, now)
+  const mayRetry = !isFinal && kind !== 'heartbeat'
+  const retry = mayRetry ? planRetry(failure, { failures, workedMs }, now, retryLimits) : undefined
   if (!retry) {
     const problem = `${failure.reason}: ${failure.message}`
-    const text = withJobName(work, explained(work, failure, backend, now, result.exitCode !== undefined))
+    const attempts = 1 + (work.earlier?.count ?? 0)
+    // A warm process has no exit code.
+    const hasRun = result.exitCode !== undefined || result.sessionId !== undefined
+    const text = withJobName(work, explained(work, failure, backend, now, { hasRun, attempts, workedMs }))
     const reply: Reply = { text, notes, isError: true, canRetry: true }
     return { kind: 'failed', problem, ...(!options?.isKnownToFail && { reply }), run, ...keep }
   }
   const note = retry.isAttempt ? undefined : waitingReply(backend, retry.at)
   return { kind: 'retry', ...retry, run, ...(note && { note }), ...keep }
+}
+
+/** The agent has used up its turns: what it has done counts, and a person can have it continue. */
+function paused(
+  work: Work,
+  failure: AgentFailure,
+  runId: string,
+  { result, notes, session, said }: TurnOutcome & { said: string },
+  plan: TurnPlan,
+): Settlement {
+  const canContinue = work.message.kind === 'message' && session !== undefined
+  const { job } = work.message.options ?? {}
+  const about = job === undefined ? '' : `The job ${job}: `
+  const note = about + pauseNote(failure, plan.maxTurns, canContinue)
+  const isSilent = said.trim() === ''
+  const finalOutput = isSilent ? note : said
+  const allNotes = [...notes, ...mergedNotes(work), ...(isSilent ? [] : [note])]
+  const reply = replyTo(work, { ...result, finalOutput }, allNotes, plan)
+  return {
+    kind: 'answered',
+    run: { id: runId, result: { ...result, ...(!isSilent && { finalOutput: said }) } },
+    ...(reply && { reply: { ...reply, ...(canContinue && { canContinue }) } }),
+    ...(session && { session }),
+  }
 }
 
 /** A message for which no turn could be planned. */
@@ -62,7 +95,7 @@ export function logSettlement(log: Log, { message }: Work, backend: string, sett
   const reason = run?.result.failure?.reason
   if (settlement.kind === 'failed') log.error('message.failed', { ...about, reason })
   else if (settlement.kind === 'retry') log.warn('turn.failed', { ...about, reason, triedAgainAt: settlement.at })
-  else log.info(`turn.${settlement.kind}`, about)
+  else log.info(`turn.${settlement.kind}`, { ...about, ...(reason && { reason }) })
 }
 
 export class ClaimLost extends Error {}
@@ -162,7 +195,7 @@ function mergedNotes({ merged: { length: count } }: Work): string[] {
 function explained(
   { message }: Pick<Work, 'message'>,
   failure: AgentFailure,
-  ...about: [string, number, boolean]
+  ...about: [string, number, Attempts]
 ): string {
   // For a command the message is our own and already complete.
   const isOwn = message.kind === 'cron' && message.options?.command !== undefined

@@ -3,6 +3,7 @@
 import type { AgentResult, Approve, SecretFile } from '../backends/types.js'
 import type { ChannelMessage, Reply } from '../channels/types.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
+import type { RetryLimits } from '../runtime/retry.js'
 import type { Conversation } from '../store/conversations.js'
 import type { Message } from '../store/inbox.js'
 import type { Claim } from '../store/jobs.js'
@@ -32,6 +33,18 @@ export interface Work {
   wasInterrupted: boolean
   /** Runs in progress when their gateway's claim expired. */
   cutOff: CutOffRun[]
+  /** Absent before the first attempt has ended. */
+  earlier?: EarlierAttempts
+}
+
+/** The attempts at a message since it was accepted, or taken up again. */
+export interface EarlierAttempts {
+  /** Of the first one. */
+  backend: string
+  model?: string
+  /** Of those that ended by themselves. */
+  count: number
+  workedMs: number
 }
 
 /** What is known about a run before it begins. */
@@ -61,6 +74,9 @@ export interface TurnPlan {
   directory: string
   /** Whether files from the directory can be sent with the answer. */
   canSendFiles: boolean
+  retryLimits?: RetryLimits
+  /** How many times the agent may go back to its model. */
+  maxTurns?: number
   run: RunTurn
   /** Adapts an answer to the channel; undefined if there is nothing to say. */
   finish?(reply: Reply): Reply | undefined

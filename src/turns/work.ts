@@ -318,7 +318,7 @@ export class Worker {
     if (this.#isLate(work)) return [released(turn)]
     const { plan, run } = prepared
     const runId = run.id
-    let isStreaming = false
+    let said = ''
     const recorder = this.#recorder(turn, runId)
     const note = (content: string): void => recorder.push({ type: 'notice', content, timestamp: now() })
     if (work.wasInterrupted) note(INTERRUPTED_NOTE)
@@ -327,11 +327,14 @@ export class Worker {
       const outcome = await this.#runPlan(plan, runId, turn.abort.signal, {
         onEvent: (event) => {
           recorder.push(event)
+          if (event.type === 'notice' && event.isTechnical) {
+            log.info('agent.notice', { runId, backend: plan.backend, notice: event.content })
+          }
           // Nothing may follow `complete`.
           if (event.type === 'complete') turn.onMerged = () => {}
-          if (isStreaming || event.type !== 'output') return
-          isStreaming = true
-          onStep?.('streaming')
+          if (event.type !== 'output') return
+          if (said === '') onStep?.('streaming')
+          said += event.content
         },
         keepSession: (session) =>
           queue.keepSession(work, session).catch((error: unknown) => {
@@ -346,7 +349,7 @@ export class Worker {
       delete turn.steer
       await turn.offering
       onStep?.('finished')
-      return [settlementOf(work, turn.ending, runId, outcome, plan, now()), recorder]
+      return [settlementOf(work, turn.ending, runId, { ...outcome, said }, plan, now()), recorder]
     } finally {
       recorder.close()
     }

@@ -71,6 +71,12 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       })
     })
 
+    itOfProcess('is the error of a crash, not the last line of what it prints', async ({ stage }) => {
+      const stderr = 'index.js:1\n\nTypeError: x is not a function\n    at main (index.js:1:1)\n\nNode.js v20.20.2\n'
+      const { result } = await stage.see({ prompt: stage.prompt(START, { printOnStderr: stderr }, { exit: 1 }) })
+      expect(result.failure).toMatchObject({ reason: 'exit', message: 'TypeError: x is not a function' })
+    })
+
     it('is what the CLI says, even with exit code 0', async ({ stage }) => {
       const result = await stage.backend().execute(stage.prompt(START, { fail: 'Overloaded' }, { exit: 0 }), '')
       expect(result).toEqual({ isError: true, responseText: 'Overloaded', sessionId: setup.newSession })
@@ -84,6 +90,9 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
     it.for([
       ['Rate limit reached for this model', 'rate_limit'],
       ['401 Unauthorized: the key was refused', 'auth'],
+      ['prompt is too long: 200001 tokens > 200000 maximum', 'prompt_too_long'],
+      ['The model `nope` does not exist', 'model_unknown'],
+      ['invalid_request_error: it was blocked by a content filter', 'refused'],
       ['Something else', 'exit'],
     ] as const)('has a reason: %s', async ([message, reason], { stage }) => {
       const { result } = await stage.see({ prompt: stage.prompt(START, { fail: message }, { exit: 1 }) })

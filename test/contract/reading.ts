@@ -38,9 +38,10 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
         { answer: 'Hello' },
         garbage('}}}\n'),
       )
-      const { types, result, notices, broken, alive } = await stage.see({ prompt })
+      const { events, types, result, notices, broken, alive } = await stage.see({ prompt })
       const isUnknownTold = setup.overlooksKinds === undefined
-      expect({ types, finalOutput: result.finalOutput, notices, broken, alive }).toEqual({
+      const forPeople = events.filter((event) => event.type === 'notice' && !event.isTechnical)
+      expect({ types, finalOutput: result.finalOutput, notices, forPeople, broken, alive }).toEqual({
         types: `started ${'notice '.repeat(isUnknownTold ? 6 : 4)}output notice complete`,
         finalOutput: 'Hello',
         notices: [
@@ -51,6 +52,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
           ...(isUnknownTold ? [expect.stringContaining('answer from the future'), expect.any(String)] : []),
           '}}}',
         ],
+        forPeople: [],
         broken: [],
         alive: [],
       })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { BackendRegistry, createBackend } from '../../src/backends/registry.js'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
+import type { ContinueDependencies } from '../../src/conversation/continuing.js'
 import { ConversationCommands } from '../../src/conversation/conversation-commands.js'
 import { isCommand, withoutAskPrefix } from '../../src/turns/accept.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
@@ -78,7 +79,8 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   const approvals = approvalsOn(store, { now, newId })
   const scrub = (text: string) => createScrubber([SECRET]).scrub(text)
   const parts = { approvals, agents, store, queue, worker, sessions }
-  const dependencies = { ...parts, config, isInstalled, modelsOf, scrub, now, newId }
+  const submit: ContinueDependencies['submit'] = (channel, message) => queue.accept({ channel, ...message })
+  const dependencies = { ...parts, submit, config, isInstalled, modelsOf, scrub, now, newId }
   const commands = new ConversationCommands(dependencies)
   const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>
     queue.accept({ channel: CHANNEL, address, ...place, platformId: newId(), author, text })
@@ -181,6 +183,7 @@ describe('/help and unknown commands', () => {
           '/new',
           '/compact [focus]',
           '/stop',
+          '/continue',
           '/approve [which]',
           '/deny [which]',
           '/status',

@@ -9,6 +9,7 @@ import { AgentScript } from '../contract/agent-script.js'
 import { brokenInvariants } from '../contract/invariants.js'
 import { agentPath } from '../kit/agents.js'
 import { printedAnswer } from '../contract/wire-formats.js'
+import { STEPS_AGENT, steps } from '../kit/steps-agent.js'
 import { guardiansOf, Stage, TestChannel } from '../kit/stage.js'
 
 /** Prints its directory and arguments. */
@@ -66,6 +67,24 @@ describe.concurrent('a gateway', () => {
       streamed: 'I do not know it yet.',
       processes: [],
     })
+  })
+
+  it('puts what an agent sends for developers into the log, and marks it', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const { channel } = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT })
+    const compacted = { type: 'system', subtype: 'compact_boundary' }
+    await channel.say('a', steps({ print: { type: 'dream' } }, { print: compacted }, { text: 'Done.' }))
+    await expect.poll(() => channel.texts()).toEqual(['Done.'])
+    const notices = channel.shown.flatMap(({ event }) =>
+      event.type === 'notice' ? [[event.content, event.isTechnical]] : [],
+    )
+    expect([notices, stage.logsOf('agent.notice').map(({ notice }) => notice)]).toEqual([
+      [
+        ['The agent sent an event of an unknown kind: dream', true],
+        ['The conversation was compacted to make room.', undefined],
+      ],
+      ['The agent sent an event of an unknown kind: dream'],
+    ])
   })
 
   it('answers a message that is delivered again once', async ({ expect, onTestFinished }) => {
@@ -300,6 +319,7 @@ describe.concurrent('a gateway', () => {
         runId: told[1]?.['runId'],
         durationMs: expect.any(Number),
         isCancelled: false,
+        isPaused: false,
       },
       { hook: 'reply-sent', ...about, replyId: expect.any(String), channel: 'test', messageId },
     ])

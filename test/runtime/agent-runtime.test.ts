@@ -181,8 +181,9 @@ describe('AgentRuntime', () => {
   })
 
   it.each([
-    ['run-finished', succeeded('hi'), { durationMs: 1, isCancelled: false }],
-    ['run-finished', failed('cancelled', 'Cancelled'), { durationMs: 1, isCancelled: true }],
+    ['run-finished', succeeded('hi'), { durationMs: 1, isCancelled: false, isPaused: false }],
+    ['run-finished', failed('cancelled', 'Cancelled'), { durationMs: 1, isCancelled: true, isPaused: false }],
+    ['run-finished', failed('max_turns', 'Enough'), { durationMs: 1, isCancelled: false, isPaused: true }],
     ['error', failed('exit'), { reason: 'exit', message: 'It failed' }],
   ])('tells the hooks that a run started and how it ended: %s', async (hook, result, how) => {
     const { hooks, process } = await setupScripts([{ type: 'complete', result }])

@@ -19,7 +19,7 @@ const NEXT_STEPS: Record<FailureReason, RegExp> = {
   model_unknown: /Choose another with \/model, or the agent's own with \/model default\./,
   prompt_too_long: /\/new begins a fresh session, .*; or send less at once\./,
   timeout: /Ask for a smaller step\./,
-  max_turns: /Tell it to go on, or have BACKEND_MAX_TURNS raised\./,
+  max_turns: /the limit of one message\./,
   refused: /Say it in another way, or choose another model or agent/,
   spawn: /"aetheel doctor" there says what is missing/,
   exit: /try it again\. If it fails again, \/new begins a fresh session/,
@@ -74,7 +74,7 @@ describe('a time-out', () => {
   it.each([
     [
       'The agent did not finish within 1800 s.',
-      'claude worked for 30 min, the limit of one message, and was stopped. What it had done by then stays done. ' +
+      'claude worked for 30 min, the limit of one turn, and was stopped. What it had done by then stays done. ' +
         'Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.',
     ],
     [
@@ -90,8 +90,17 @@ describe('a time-out', () => {
     expect(explain('timeout', { message })).toEqual(text)
   })
 
+  it('after several attempts tells how long they took together', () => {
+    const failure: AgentFailure = { reason: 'timeout', message: 'The agent did not finish within 6 s.', report: '' }
+    const tried = { hasRun: true, attempts: 4, workedMs: 24_000 }
+    expect(explainFailure(failure, 'claude', NOW, tried)).toEqual(
+      'claude worked for 24 s in 4 attempts without finishing, and was stopped. What it had done by then stays done. ' +
+        'Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.',
+    )
+  })
+
   it.each<[string, Partial<AgentRequest>, string]>([
-    ['the whole turn', { timeoutMs: 1_000, idleTimeoutMs: 0 }, 'claude worked for 1 s, the limit of one message'],
+    ['the whole turn', { timeoutMs: 1_000, idleTimeoutMs: 0 }, 'claude worked for 1 s, the limit of one turn'],
     ['silence', { timeoutMs: 60_000, idleTimeoutMs: 1_000 }, 'claude gave no sign of life for 1 s'],
   ])('of a real run is recognised: %s', async (_, limits, beginning) => {
     const failure = await failureOf({ prompt: 'hello', ...limits })

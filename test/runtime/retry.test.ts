@@ -6,7 +6,7 @@ const NOW = 1_000_000
 
 function plan(reason: FailureReason, failures: number, retryAt?: number) {
   const failure = { reason, message: 'no', report: 'no', ...(retryAt !== undefined && { retryAt }) }
-  return planRetry(failure, failures, NOW)
+  return planRetry(failure, { failures, workedMs: 0 }, NOW)
 }
 
 describe('a retry', () => {
@@ -27,7 +27,7 @@ describe('a retry', () => {
 
   it('does not help if the executable or the directory is missing', () => {
     const failure = { reason: 'spawn', message: 'no', report: 'no', isLasting: true } as const
-    expect(planRetry(failure, 0, NOW)).toBeUndefined()
+    expect(planRetry(failure, { failures: 0, workedMs: 0 }, NOW)).toBeUndefined()
   })
 
   it.each([
@@ -52,6 +52,17 @@ describe('a retry', () => {
   ])('counts as an attempt when the limit %s', (_, endsInMs, failures, delayMs) => {
     const expected = delayMs === undefined ? undefined : { at: NOW + delayMs, isAttempt: true }
     expect(plan('rate_limit', failures, NOW + endsInMs)).toEqual(expected)
+  })
+
+  it.each([
+    ['timeout', 1, 0, { timeoutRetries: 1 }],
+    ['timeout', 0, 0, { timeoutRetries: 0 }],
+    ['timeout', 1, 60_000, { totalMs: 60_000 }],
+    ['exit', 1, 60_000, { totalMs: 60_000 }],
+  ] as const)('after %s, %i failures and %i ms of work does not come with %j', (reason, failures, workedMs, limits) => {
+    const failure = { reason, message: 'no', report: 'no' }
+    expect(planRetry(failure, { failures, workedMs }, NOW, limits)).toBeUndefined()
+    expect(planRetry(failure, { failures, workedMs }, NOW)).toBeDefined()
   })
 
   it('takes no notice of a time that other failures name', () => {

@@ -40,6 +40,39 @@ it('takes a client from the first token to the answer', async () => {
   expect(command.body).toMatchObject({ state: 'answered', result: 'Done', cost_usd: 0.25 })
 })
 
+it('tells a client that the agent has paused, and lets it go on in its session', async () => {
+  const place = new Place()
+  const { api } = await openApi(place)
+  const prompt = steps({ text: 'Half of it.' }, { pause: true })
+  const { body } = await api.call('POST', '/projects/site/execute', { prompt })
+  const end = (await all(streamOf(api, body['stream_url']))).at(-1)
+  const command = await api.call('GET', `/projects/site/commands/${String(body['command_id'])}`)
+  const { conversations } = (await api.call('GET', '/conversations')).body as { conversations: { id: string }[] }
+  const path = `/conversations/${conversations[0]?.id}/continue`
+  const [first, second] = [
+    await api.call('POST', path),
+    await api.call('POST', path, { message_id: body['command_id'] }),
+  ]
+  const continued = String(first.body['message_id'])
+  const last = (await all(streamOf(api, `/projects/site/commands/${continued}/events`))).at(-1)
+  const answer = await api.call('GET', `/projects/site/commands/${continued}`)
+  expect({
+    end,
+    command: command.body,
+    first: first.body,
+    second: second.body,
+    last,
+    answer: answer.body,
+  }).toMatchObject({
+    end: { name: 'complete', data: { status: 'answered', exit_code: 1, reason: 'max_turns' } },
+    command: { state: 'answered', result: 'Half of it.', error: { reason: 'max_turns' } },
+    first: { is_change: true, text: 'It continues.' },
+    second: { is_change: false, text: 'It goes on already.', message_id: null },
+    last: { name: 'complete', data: { status: 'answered', exit_code: 0 } },
+    answer: { result: 'You said: Continue where you stopped.', session_id: command.body['session_id'], error: null },
+  })
+})
+
 it('shows several clients the same events, whenever they come', async () => {
   const place = new Place()
   const { api } = await openApi(place)

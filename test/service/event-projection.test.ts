@@ -31,7 +31,11 @@ const GOLDEN: Array<[AgentEventBody | FinalEvent, string]> = [
     { type: 'tool_result', toolId: 't1', toolName: 'Bash', content: 'a.txt', isError: false },
     'tool_result {"output":"a.txt","tool":"Bash","tool_id":"t1","is_error":false}',
   ],
-  [{ type: 'notice', content: 'Unknown event' }, 'notice {"message":"Unknown event"}'],
+  [{ type: 'notice', content: 'Compacted' }, 'notice {"message":"Compacted"}'],
+  [
+    { type: 'notice', content: 'Unknown event', isTechnical: true },
+    'notice {"message":"Unknown event","is_technical":true}',
+  ],
   [{ type: 'error', content: 'Not logged in', reason: 'auth' }, 'error {"error":"Not logged in","reason":"auth"}'],
   [
     {

@@ -1261,10 +1261,33 @@ describe('a heartbeat', () => {
     expect([outcome.state, outcome.waiting, outcome.replies.length]).toEqual(['failed', [], 1])
   })
 
+  it('that has used up its turns is told about, and not as something to continue', async () => {
+    const outcome = await beat(failed('max_turns', 'Reached the maximum number of turns (2).'))
+    expect(outcome).toEqual({
+      replies: [answer('Stopped after 2 steps, the limit of one message.', ['A note.'])],
+      state: 'answered',
+      waiting: [],
+    })
+  })
+
   it('that fails like the one before is not reported again', async () => {
     const outcome = await beat(failed('auth', 'Not logged in.'), { isKnownToFail: true })
     expect([outcome.state, outcome.replies]).toEqual(['failed', []])
   })
+})
+
+it('a cron job that has used up its turns is told about by its name', async () => {
+  const { queue, worker, turn, idle, replies } = await setup()
+  const about = { channel: CHANNEL, address: 'a', platformId: 'c1', author: 'cron:job', kind: 'cron' as const }
+  await queue.accept({ ...about, text: 'Report', options: { job: 'report' } })
+  worker.wake()
+  const { listener, finish } = await turn(1)
+  listener.onEvent({ type: 'output', content: 'So far.', stream: 'stdout', timestamp: START })
+  finish(failed('max_turns', 'Reached the maximum number of turns (2).'))
+  await idle()
+  expect(await replies()).toEqual([
+    answer('So far.', ['The job report: Stopped after 2 steps, the limit of one message.']),
+  ])
 })
 
 describe('a command of a cron job', () => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Project, Template } from '../../src/client/aetheel-client.js'
-import { changesOf, NEW_PROJECT, newProjectOf, settingsOf } from '../../web/src/project-form.js'
+import { changesOf, NEW_PROJECT, newProjectOf, settingsOf, turnLimit } from '../../web/src/project-form.js'
 
 const TEMPLATES: Template[] = [
   {
@@ -30,6 +30,7 @@ const PROJECT: Project = {
     supports_streaming: true,
     supported_models: [],
     default_model: null,
+    default_max_turns: 25,
     max_prompt_length: 0,
   },
   model: 'opus',
@@ -94,4 +95,13 @@ it('resets emptied fields', () => {
     max_turns: 5,
     agent_permissions: 'ask',
   })
+})
+
+it.each([
+  [null, 25, '25 turns (default)'],
+  [1, 25, '1 turn'],
+  [40, 25, '40 turns'],
+  [null, null, 'any number of turns'],
+])('shows the limit of turns that holds: %j, with %j as the default, as %s', (own, byDefault, shown) => {
+  expect(turnLimit({ max_turns: own, agent_capabilities: { default_max_turns: byDefault } })).toEqual(shown)
 })

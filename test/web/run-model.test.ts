@@ -26,6 +26,7 @@ describe('a run', () => {
       { name: 'error', data: { error: 'Away', reason: 'exit' } },
       { name: 'agent_complete', data: { is_error: true, duration_ms: 3 } },
       { name: 'complete', data: { status: 'failed', duration_ms: 3 } },
+      { name: 'notice', data: { message: 'For developers.', is_technical: true } },
     ])
     expect([blocks, model, result, end]).toEqual([
       [

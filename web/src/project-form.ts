@@ -125,3 +125,15 @@ function numberOrNull(text: string): number | null {
 function given(text: string): boolean {
   return text.trim() !== ''
 }
+
+/** The limit of turns that holds. */
+export function turnLimit({ max_turns: own, agent_capabilities: can }: LimitedProject): string {
+  const turns = own ?? can.default_max_turns
+  if (turns === null) return 'any number of turns'
+  return `${turns} ${turns === 1 ? 'turn' : 'turns'}${own === null ? ' (default)' : ''}`
+}
+
+interface LimitedProject {
+  max_turns: Project['max_turns']
+  agent_capabilities: Pick<Project['agent_capabilities'], 'default_max_turns'>
+}

@@ -81,7 +81,8 @@ export class RunModel {
         this.#settle(data, Date.parse(at))
         break
       case 'notice':
-        this.#push({ kind: 'notice', key: id, text: textIn(data, 'message') })
+        // Others are for developers.
+        if (data['is_technical'] !== true) this.#push({ kind: 'notice', key: id, text: textIn(data, 'message') })
         break
       case 'error':
         this.#push({ kind: 'error', key: id, text: textIn(data, 'error') })

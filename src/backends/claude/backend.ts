@@ -6,7 +6,6 @@ import { POD_DIRECTORY } from '../../kubernetes/types.js'
 import { parseTool } from '../engine/allowed-tool.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { namesOption, optionArgs, valueOf, withoutOptions } from '../engine/command-args.js'
-import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { claudeLogin } from './login.js'
 import { claudeModels } from './models.js'
@@ -23,9 +22,14 @@ import { isAtLeast } from '../../core/versions.js'
 type ClaudeLine =
   | { type: 'system'; subtype: 'init'; session_id: string; model?: string }
   | { type: 'system'; subtype: 'api_retry'; attempt: number; max_retries: number; error?: string }
-  | { type: 'system'; subtype: 'model_fallback'; original_model: string; fallback_model: string }
+  | {
+      type: 'system'
+      subtype: 'model_fallback' | 'model_refusal_fallback'
+      original_model: string
+      fallback_model: string
+    }
   | { type: 'system'; subtype: 'status' | 'thinking_tokens' | 'task_started' | 'task_updated' | 'task_notification' }
-  | { type: 'system'; subtype: 'hook_started' | 'hook_response' }
+  | { type: 'system'; subtype: 'hook_started' | 'hook_response' | 'compact_boundary' | 'model_refusal_no_fallback' }
   | { type: 'stream_event'; event: StreamEvent; parent_tool_use_id?: string | null }
   | {
       type: 'assistant'
@@ -342,7 +346,13 @@ class ClaudeTranslation extends Translation {
         return this.notice(`The model did not answer (${line.error}), retry ${line.attempt} of ${line.max_retries}.`)
       case 'model_fallback':
         return this.notice(`${line.original_model} is overloaded, going on with ${line.fallback_model}.`)
+      case 'model_refusal_fallback':
+        return this.notice(`${line.original_model} would not answer, going on with ${line.fallback_model}.`)
+      case 'compact_boundary':
+        return this.notice('The conversation was compacted to make room.')
       case 'status':
+      // The result tells that the model refused.
+      case 'model_refusal_no_fallback':
       case 'thinking_tokens':
       case 'task_started':
       case 'task_updated':
@@ -419,7 +429,7 @@ class ClaudeTranslation extends Translation {
     const message = line.result ?? (errors?.join('\n') || undefined)
     if (line.subtype === 'error_max_turns') return this.failed(message, 'max_turns')
     if (line.stop_reason === 'refusal') return this.failed(message, 'refused')
-    return this.failed(message, reasonOfStatus(line.api_error_status))
+    return this.failed(message, undefined, { status: line.api_error_status })
   }
 }
 

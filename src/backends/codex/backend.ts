@@ -6,7 +6,6 @@ import { codexLogin } from './login.js'
 import { codexModels } from './models.js'
 import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './settings.js'
 import { namesOption, optionArgs } from '../engine/command-args.js'
-import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { codexWarmDriver, storeArgs } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
@@ -56,6 +55,8 @@ export class CodexBackend extends CliBackend {
       [/missing environment variable|codex login/i, 'auth'],
       [/model is not supported when using Codex/i, 'model_unknown'],
       [/ran out of room in the model's context window/i, 'prompt_too_long'],
+      // It passes these words on without the status.
+      [/^invalid prompt\b/i, 'refused'],
     ],
     supportsMaxTurns: false,
     supportsToolControl: false,
@@ -186,7 +187,7 @@ class CodexTranslation extends Translation {
       case 'turn.usage':
         return this.#count(line.usage, line.before)
       case 'turn.failed':
-        return this.failed(line.error.message, reasonOfStatus(line.error.status))
+        return this.failed(line.error.message, undefined, { status: line.error.status })
       case 'error':
         // May be a mere retry; only `turn.failed` is the end.
         return this.reportProblem(line.message)

@@ -69,7 +69,8 @@ function failureOf(error: CodexError | null | undefined): JsonObject {
   if (!error) return { message: 'The turn was interrupted.' }
   const { codexErrorInfo: info } = error
   const [about] = isObject(info) ? Object.values(info) : []
-  return { message: error.message, status: isObject(about) ? about['httpStatusCode'] : undefined }
+  const status = info === 'badRequest' ? 400 : isObject(about) ? about['httpStatusCode'] : undefined
+  return { message: error.message, status }
 }
 
 /** Neither tools nor text for the user. */

@@ -7,6 +7,7 @@
 import type { Scrubber } from '../../credentials/scrubber.js'
 import type { PodLoss, PodProblem } from '../../kubernetes/types.js'
 import type { AgentFailure, FailureReason } from '../types.js'
+import { crashOf } from './crash.js'
 import type { Translation, Verdict } from './translation.js'
 
 /** A failure decided by the gateway, not reported by the agent. */
@@ -120,7 +121,7 @@ function failureOfExit(
   const said = verdict?.isError ? verdict : undefined
   const onStdout = said?.message ?? (verdict?.isError === false ? verdict.text : plainStdout)
   const message = words || onStdout.trim() || `${label} ended with exit code ${exitCode}.`
-  const named = said?.reason ?? classifyFailure(said?.message ?? message, failureSigns)
+  const named = reasonOf(said ?? { message }, failureSigns)
   // The final word may be generic, with the cause only on stderr.
   const reason = named === 'exit' ? (findSign(stderr, failureSigns)?.[1] ?? named) : named
   const text = scrubber.scrub(stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
@@ -136,12 +137,10 @@ function failureOfDeath({ label, failureSigns, now }: JudgeContext, words: strin
 }
 
 /** A failure reported by the agent itself. */
-function reportedFailure(
-  { failureSigns, now }: JudgeContext,
-  { message, reason, retryAfterMs }: Extract<Verdict, { isError: true }>,
-): AgentFailure {
-  const named = reason ?? classifyFailure(message, failureSigns)
-  return withRetryAt({ reason: named, message: readableMessage(message), report: message }, retryAfterMs, now())
+function reportedFailure({ failureSigns, now }: JudgeContext, said: Extract<Verdict, { isError: true }>): AgentFailure {
+  const { message, retryAfterMs } = said
+  const reason = reasonOf(said, failureSigns)
+  return withRetryAt({ reason, message: readableMessage(message), report: message }, retryAfterMs, now())
 }
 
 /** There was no final word; `lastProblem` is the latest problem reported. */
@@ -168,6 +167,7 @@ function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string 
     .filter((line) => line !== '')
   const line =
     lines.find((candidate) => findSign(candidate, failureSigns)) ??
+    crashOf(stderr) ??
     lines.find((candidate) => /^(?:fatal|error)\b|\berror:|\bunknown (?:argument|option)/i.test(candidate)) ??
     lines.at(-1) ??
     ''
@@ -194,6 +194,8 @@ const COMMON_SIGNS: readonly FailureSign[] = [
   [/\bprompt is too long\b|\bmaximum context length\b|\bexceeds the maximum number of tokens\b/i, 'prompt_too_long'],
   [/\b429\b|rate.?limit|too many requests|\bquota\b|usage limit|hit your limit|resource.?exhausted/i, 'rate_limit'],
   [/\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|not logged in|authenticat|please (?:log|sign) ?in/i, 'auth'],
+  // Last: a request is also called invalid for the reasons above.
+  [/^400\b|"code":400\b|\binvalid_request_error\b|\busage polic(?:y|ies)\b|\bcontent (?:filter|policy)/i, 'refused'],
 ]
 
 export function classifyFailure(message: string, ownSigns: readonly FailureSign[]): FailureReason {
@@ -205,9 +207,18 @@ export function findSign(message: string, signs: readonly FailureSign[]): Failur
 }
 
 /** The failure reason implied by an HTTP status of the model server, if any. */
-export function reasonOfStatus(status: unknown): FailureReason | undefined {
+function reasonOfStatus(status: unknown): FailureReason | undefined {
   if (status === 401 || status === 403) return 'auth'
   return status === 429 ? 'rate_limit' : undefined
+}
+
+type Said = Pick<Extract<Verdict, { isError: true }>, 'message' | 'reason' | 'status'>
+
+/** Why an agent failed that says so itself: by its own word, the HTTP status of its model server, or its message. */
+export function reasonOf({ message, reason, status }: Said, ownSigns: readonly FailureSign[]): FailureReason {
+  const named = reason ?? reasonOfStatus(status) ?? classifyFailure(message, ownSigns)
+  // After the words: a model that is unknown or a prompt that is too long has these statuses, too.
+  return named === 'exit' && (status === 400 || status === 422) ? 'refused' : named
 }
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -175,7 +175,7 @@ function drive(plan: OneShotPlan, run: RunControl): Drive {
   return {
     ended: child.ended.then((exit) => {
       clearTimeout(exitTimer)
-      if (isTaken) run.emit({ type: 'notice', content: NOT_EXITED })
+      if (isTaken) run.emit({ type: 'notice', content: NOT_EXITED, isTechnical: true })
       else if (!run.stopped) {
         splitter.end()
         reader.end()

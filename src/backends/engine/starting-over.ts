@@ -26,6 +26,9 @@ export function saysSessionLost(end: AgentEvent): boolean {
   return end.type === 'error' && isSessionLost(end)
 }
 
+/** Tells between two attempts why there is another. */
+export type AttemptNotice = Pick<Extract<AgentEvent, { type: 'notice' }>, 'content' | 'isTechnical'>
+
 /**
  * Merges the attempts at one turn into a single stream: `started` once and first, one `complete`, and a notice between
  * attempts.
@@ -57,10 +60,10 @@ export class AttemptStream {
     return [...held, event.type === 'output' ? this.#separate(event) : event]
   }
 
-  nextAttempt(notice: string | undefined): AgentEvent[] {
+  nextAttempt(notice: AttemptNotice | undefined): AgentEvent[] {
     this.isLost = false
     this.#isNewPart = true
-    if (notice !== undefined) this.#held.push({ type: 'notice', content: notice, timestamp: this.#timestamp })
+    if (notice) this.#held.push({ type: 'notice', ...notice, timestamp: this.#timestamp })
     return this.#hasBegun ? this.#release() : []
   }
 

@@ -8,7 +8,13 @@ import type { AgentEventBody, AgentResult, BackendEventResult, FailureReason, To
 /** What the CLI itself said about how the turn ended. */
 export type Verdict =
   | { isError: false; text: string }
-  | { isError: true; message: string; reason?: FailureReason; retryAfterMs?: number }
+  | ({ isError: true; message: string; reason?: FailureReason } & ServerError)
+
+/** What the model server said about a failure; `status` is its HTTP status. */
+interface ServerError {
+  status?: number
+  retryAfterMs?: number
+}
 
 export type Figures = Pick<AgentResult, 'usage' | 'sessionUsage' | 'costUsd' | 'metadata'>
 
@@ -99,12 +105,17 @@ export abstract class Translation {
     this.isFinished = true
   }
 
-  /** If no reason is given, it is derived from the message. */
-  protected failed(message = 'The agent gave no reason.', reason?: FailureReason, retryAfterMs?: number): void {
+  /** If no reason is given, it is derived from the status and the message. */
+  protected failed(
+    message = 'The agent gave no reason.',
+    reason?: FailureReason,
+    { status, retryAfterMs }: { status?: unknown; retryAfterMs?: number | undefined } = {},
+  ): void {
     this.verdict = {
       isError: true,
       message: text(message),
       ...(reason && { reason }),
+      ...(typeof status === 'number' && { status }),
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     }
     this.isFinished = true
@@ -201,8 +212,13 @@ export abstract class Translation {
   /** Limits the notices in a flood of unreadable lines. */
   #unreadable(content: string): void {
     this.#unreadableCount += 1
-    if (this.#unreadableCount <= MAX_UNREADABLE) this.notice(content)
-    if (this.#unreadableCount === MAX_UNREADABLE) this.notice('Further lines that cannot be read are left out.')
+    if (this.#unreadableCount <= MAX_UNREADABLE) this.#technicalNotice(content)
+    if (this.#unreadableCount !== MAX_UNREADABLE) return
+    this.#technicalNotice('Further lines that cannot be read are left out.')
+  }
+
+  #technicalNotice(content: string): void {
+    this.forward({ type: 'notice', content, isTechnical: true })
   }
 }
 

@@ -4,7 +4,6 @@
 import { parseTool } from '../engine/allowed-tool.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { namesOption, optionArgs } from '../engine/command-args.js'
-import { reasonOfStatus } from '../engine/failures.js'
 import { geminiLogin } from './login.js'
 import { createGeminiHome, unsupportedHooks } from './home.js'
 import type { JsonObject } from '../engine/jsonl.js'
@@ -62,6 +61,8 @@ export class GeminiBackend extends CliBackend {
       [/error resuming session|invalid session identifier|no previous sessions found/i, 'session_lost'],
       [/must specify the \w+ environment variable|set an auth method|invalid auth method/i, 'auth'],
       [/max session turns/i, 'max_turns'],
+      // On stderr alone.
+      [/_ApiError: \{"error":\{"code":400\b/, 'refused'],
     ],
     supportsMaxTurns: true,
     supportsToolControl: true,
@@ -265,8 +266,8 @@ class GeminiTranslation extends Translation {
   }
 
   #fail(error: GeminiError | undefined): void {
-    const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : reasonOfStatus(error?.status)
-    this.failed(error?.message ?? this.lastProblem, reason)
+    const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : undefined
+    this.failed(error?.message ?? this.lastProblem, reason, { status: error?.status })
   }
 
   /** The input includes cached tokens; thinking is counted only in the total. */

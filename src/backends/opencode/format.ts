@@ -1,7 +1,7 @@
 // What OpenCode's command line and its server have in common.
 
 import { parseTool } from '../engine/allowed-tool.js'
-import { type FailureSign, reasonOfStatus } from '../engine/failures.js'
+import type { FailureSign } from '../engine/failures.js'
 import { isObject, type JsonObject } from '../engine/jsonl.js'
 import type { InputRules } from '../engine/refusals.js'
 import { Translation } from '../engine/translation.js'
@@ -106,8 +106,8 @@ export abstract class OpenCodeTranslation extends Translation {
   protected error({ name, data }: OpenCodeError): void {
     const waitSeconds = Number(data?.responseHeaders?.['retry-after'])
     const retryAfterMs = waitSeconds > 0 ? waitSeconds * 1000 : undefined
-    const reason = name === 'ContextOverflowError' ? 'prompt_too_long' : reasonOfStatus(data?.statusCode)
-    this.failed(data?.message ?? name, reason, retryAfterMs)
+    const reason = name === 'ContextOverflowError' ? 'prompt_too_long' : undefined
+    this.failed(data?.message ?? name, reason, { status: data?.statusCode, retryAfterMs })
   }
 }
 

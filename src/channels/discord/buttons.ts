@@ -7,11 +7,12 @@ import {
 } from 'discord.js'
 import { BUTTON_ACTIONS, type ButtonAction, type Question } from '../types.js'
 
-type Row = APIActionRowComponent<APIButtonComponentWithCustomId>
+export type Row = APIActionRowComponent<APIButtonComponentWithCustomId>
 
 const BUTTON_STYLES = {
   stop: { label: 'Stop', style: ButtonStyle.Danger },
   retry: { label: 'Retry', style: ButtonStyle.Primary },
+  continue: { label: 'Continue', style: ButtonStyle.Primary },
   allow: { label: 'Allow', style: ButtonStyle.Success },
   always: { label: 'Always allow this', style: ButtonStyle.Secondary },
   deny: { label: 'Deny', style: ButtonStyle.Danger },

@@ -103,8 +103,8 @@ export class Interactions {
     if (!pressed) return
     await this.#answer(interaction, true, async () => {
       const answer = escapeMarkdown(await host.onButton(pressed.action, pressed.id, nameOf(interaction)))
-      // A progress message removes itself, and the gateway closes questions; a retry button would stay.
-      if (pressed.action === 'retry') {
+      // A progress message removes itself, and the gateway closes questions; these buttons would stay.
+      if (pressed.action === 'retry' || pressed.action === 'continue') {
         const { channel_id, id } = interaction.message
         await api.edit(channel_id, id, { components: [] }).catch((error: unknown) => {
           log.warn('discord.button-stays', { error: messageOf(error) })

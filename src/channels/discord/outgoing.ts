@@ -9,7 +9,7 @@ import { oneLine } from '../../core/one-line.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { ChannelHost, OutgoingFile, OutgoingReply } from '../types.js'
 import { codeOf, type DiscordApi, isSnowflake, MISSING_PERMISSIONS, referenceTo, snowflakeAt } from './api.js'
-import { answerButtons, button } from './buttons.js'
+import { answerButtons, button, type Row } from './buttons.js'
 import { type Destinations, readAddress } from './destinations.js'
 import { plainLine } from './plain-line.js'
 import { renderForDiscord } from './render.js'
@@ -76,7 +76,8 @@ export class PostedParts {
 /** Posts the parts of a reply that no earlier attempt has posted. */
 export async function postReply(reply: OutgoingReply, options: PostOptions): Promise<void> {
   const { host, destinations, posted, signal, now } = options
-  const { address, idempotencyKey, attempt, createdAt, messageId, platformId, canRetry, question } = reply
+  const { address, idempotencyKey, attempt, createdAt, platformId } = reply
+  const buttons = buttonsOf(reply)
   const parts = await partsOf(reply, host, signal)
   // If aborted, files that could not be fetched are no news for the person: the next attempt fetches them.
   signal.throwIfAborted()
@@ -93,12 +94,18 @@ export async function postReply(reply: OutgoingReply, options: PostOptions): Pro
       nonce: nonceOf(`${idempotencyKey}:${index}`),
       enforce_nonce: true,
       ...(index === 0 && !address.includes('/') && isSnowflake(platformId) && referenceTo(platformId)),
-      ...(isLast && canRetry && messageId !== undefined && { components: [button('retry', messageId)] }),
-      ...(isLast && question && { components: [answerButtons(question)] }),
+      ...(isLast && buttons.length > 0 && { components: buttons }),
     }
     const { id } = await postPart(message, part.files, attempt, post)
     posted.add(id, idempotencyKey, index)
   }
+}
+
+function buttonsOf({ messageId, canRetry, canContinue, question }: OutgoingReply): Row[] {
+  if (question) return [answerButtons(question)]
+  if (messageId === undefined) return []
+  if (canRetry) return [button('retry', messageId)]
+  return canContinue ? [button('continue', messageId)] : []
 }
 
 /** Contract: files that Discord rejects, or the network cannot carry, do not hold back the text. */

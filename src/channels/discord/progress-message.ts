@@ -58,10 +58,11 @@ export class ProgressMessage {
     this.#runId = runId
     if (event.type === 'complete') {
       // The answer may be sent by another gateway, which sees only what has been posted by then.
-      if (!event.result.failure) return this.stop()
+      const { failure } = event.result
+      if (!failure || failure.reason === 'max_turns') return this.stop()
       this.#stopTyping()
       // If there is no retry, the answer reports the failure and replaces this message.
-      this.#status = `⚠️ ${plainLine(event.result.failure.message)} · it is tried again`
+      this.#status = `⚠️ ${plainLine(failure.message)} · it is tried again`
     } else {
       this.#startTyping()
       if (event.type === 'output') this.#text += event.content

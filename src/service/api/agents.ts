@@ -11,6 +11,10 @@ export const capabilitiesSchema = z.object({
     .array(z.string())
     .describe('Those that its command line lists; others may work, too. Empty where it lists none.'),
   default_model: z.string().nullable().describe('The one configured; without it the agent chooses.'),
+  default_max_turns: z
+    .number()
+    .nullable()
+    .describe('How many turns a message has in a project without max_turns: BACKEND_MAX_TURNS; null without a limit.'),
   max_prompt_length: z.number().describe('0 is unlimited.'),
 })
 

@@ -103,7 +103,9 @@ export const failureSchema = z.object({
 })
 export type Failure = z.output<typeof failureSchema>
 
-const errorSchema = failureSchema.nullable().describe('Why there is no answer.')
+const errorSchema = failureSchema
+  .nullable()
+  .describe('Why there is no answer, or with `max_turns` only the beginning of one.')
 
 export const runSchema = z.object({
   id: z.string(),

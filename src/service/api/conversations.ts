@@ -130,6 +130,9 @@ export const saidSchema = z.object({
   notes: z.array(z.string()).describe('What the gateway adds, a sentence each.'),
   is_error: z.boolean(),
   is_question: z.boolean().describe('Whether it asks for the approval that has its id.'),
+  can_continue: z
+    .boolean()
+    .describe('Whether the agent has paused at its limit of turns: POST /conversations/:id/continue.'),
   files: filesSchema,
   state: z.enum(['pending', 'delivered', 'undelivered', 'dropped']),
   run_id: z.string().nullable(),
@@ -217,6 +220,10 @@ export const stopBodySchema = z
   .strictObject({ message_id: z.uuid().optional().describe('Only this message, not what has come after it.') })
   .nullish()
 
+export const continueBodySchema = z
+  .strictObject({ message_id: z.uuid().optional().describe('Only if this is the message that has paused.') })
+  .nullish()
+
 export const retryBodySchema = z.strictObject({ message_id: z.uuid() })
 
 export const resumeBodySchema = z.strictObject({
@@ -228,6 +235,11 @@ export const doneSchema = z.object({
   text: z.string().describe('What was done, for people.'),
 })
 export type Done = z.output<typeof doneSchema>
+
+export const continuedSchema = doneSchema.extend({
+  message_id: z.string().nullable().describe('The message in which the agent goes on; of a command, its id.'),
+})
+export type Continued = z.output<typeof continuedSchema>
 
 export const usedSessionSchema = z.object({
   id: z.string(),

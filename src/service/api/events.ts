@@ -13,7 +13,10 @@ export const eventSchemas = {
   thinking: z.object({ content: z.string() }),
   tool_use: z.object({ tool: z.string(), input: z.record(z.string(), z.unknown()), tool_id: z.string() }),
   tool_result: z.object({ output: z.string(), tool: z.string(), tool_id: z.string(), is_error: z.boolean() }),
-  notice: z.object({ message: z.string() }),
+  notice: z.object({
+    message: z.string(),
+    is_technical: z.boolean().exactOptional().describe('Whether it is for developers, and of no use to a person.'),
+  }),
   error: z.object({ error: z.string(), reason: z.string() }),
   agent_complete: z.object({
     is_error: z.boolean(),
@@ -39,6 +42,10 @@ export const eventSchemas = {
     provider: z.string().nullable(),
     status: z.enum(['answered', 'failed', 'cancelled', 'dropped', 'refused']),
     error: z.string().exactOptional(),
+    reason: z
+      .string()
+      .exactOptional()
+      .describe('Why the last run failed; with `answered`, `max_turns`: the agent has paused and can continue.'),
   }),
 } satisfies Record<StreamEventName, z.ZodObject>
 

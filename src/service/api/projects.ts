@@ -42,7 +42,7 @@ export const projectSchema = z.object({
   model: z.string().nullable(),
   allowed_tools: z.array(z.string()).nullable(),
   timeout: z.number().nullable().describe('In seconds.'),
-  max_turns: z.number().nullable(),
+  max_turns: z.number().nullable().describe('Null: `default_max_turns` of its agent.'),
   is_untrusted: z.boolean().describe('Whether nothing in its directory may configure the agent, or run by itself.'),
   agent_permissions: z
     .enum(PERMISSIONS)

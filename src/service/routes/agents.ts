@@ -1,6 +1,7 @@
 import { within } from '../../core/async.js'
 import type { AgentBackend, AgentProbe, BackendName } from '../../backends/types.js'
 import { knownModels } from '../../conversation/model-command.js'
+import type { GatewayConfig } from '../../config.js'
 import { GLOBAL_OWNER } from '../../credentials/credential-store.js'
 import { GatewayError } from '../../errors.js'
 import * as api from '../api/agents.js'
@@ -40,9 +41,18 @@ class AgentProbes {
   }
 }
 
+export function capabilitiesView(
+  backend: Pick<AgentBackend, 'capabilities'>,
+  { backendMaxTurns }: Pick<GatewayConfig, 'backendMaxTurns'>,
+): api.Agent['capabilities'] {
+  const capabilities = backend.capabilities()
+  const defaultMaxTurns = capabilities.supportsMaxTurns ? backendMaxTurns : undefined
+  return toWire(api.capabilitiesSchema, { ...capabilities, defaultMaxTurns })
+}
+
 export function registerAgentRoutes(app: App, dependencies: ServiceDependencies): void {
   const route = routesOf(app, 'agents')
-  const { gateway, projects, credentials, now } = dependencies
+  const { config, gateway, projects, credentials, now } = dependencies
   const { agents } = gateway
   const probes = new AgentProbes(now)
 
@@ -72,7 +82,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
           problems: isFound && !isAvailable ? [BUSY, ...problems] : problems,
           isDefault: agents.defaultProvider() === name,
           recentModels,
-          capabilities: toWire(api.capabilitiesSchema, backend.capabilities()),
+          capabilities: capabilitiesView(backend, config),
         })
       })
       return { agents: await Promise.all(described) }

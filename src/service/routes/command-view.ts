@@ -115,7 +115,7 @@ function usageView(usage: TokenUsage | undefined): Usage | undefined {
 
 function errorOf(message: Message, run: RunRecord | undefined): api.Failure | undefined {
   const failure = run?.result?.failure
-  if (message.state === 'open' || message.state === 'answered') return undefined
+  if (message.state === 'open') return undefined
   if (failure) return toWire(api.failureSchema, failure)
   const problem = message.problem ?? (message.state === 'dropped' ? DROPPED : undefined)
   return problem === undefined ? undefined : toWire(api.failureSchema, { message: problem })

@@ -1,5 +1,5 @@
 // Actions on conversations from the dashboard: messages to those begun here and, for all, the equivalents of `/stop`,
-// `/new`, `/project`, `/backend`, `/model` and `/queue`.
+// `/continue`, `/new`, `/project`, `/backend`, `/model` and `/queue`.
 
 import { backendOf } from '../../backends/agents.js'
 import { GatewayError } from '../../errors.js'
@@ -117,6 +117,24 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
           : await commands.stopMessage(conversation, actorOf(caller), messageId)
       gateway.wake()
       return toWire(api.doneSchema, done)
+    },
+  )
+
+  route(
+    'POST /conversations/:id/continue',
+    config,
+    'Let an agent go on that has paused at its limit of turns',
+    { params: api.conversationParams, body: api.continueBodySchema, response: { 200: api.continuedSchema } },
+    async (request) => {
+      const caller = callerOf(request)
+      const conversation = await findChangeable(request.params.id, caller, store)
+      const messageId = request.body?.message_id
+      if (messageId !== undefined) await requireMessage(conversation.id, messageId, store)
+      const { subject, ...done } =
+        messageId === undefined
+          ? await commands.act(conversation, actorOf(caller), 'continue')
+          : await commands.continueMessage(conversation, actorOf(caller), messageId)
+      return toWire(api.continuedSchema, { ...done, messageId: subject })
     },
   )
 

@@ -101,6 +101,7 @@ function saidView({ reply, ...delivery }: Delivery): api.Said {
     ...reply,
     ...delivery,
     isQuestion: reply.question !== undefined,
+    canContinue: reply.canContinue ?? false,
     files: (reply.files ?? []).map((file) => ('url' in file ? { url: file.url } : { path: file.path })),
   })
 }

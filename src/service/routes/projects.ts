@@ -1,13 +1,13 @@
 import type { FastifyReply } from 'fastify'
 import { resolveAgent } from '../../runtime/agent-choice.js'
 import type { ProjectRecord } from '../../store/projects.js'
-import { capabilitiesSchema } from '../api/agents.js'
 import * as api from '../api/projects.js'
 import { nothingSchema } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf, providerOf } from '../../backends/agents.js'
 import { routesOf } from '../route.js'
 import { fromWire, millisecondsOf, toWire } from '../wire.js'
+import { capabilitiesView } from './agents.js'
 import { callerOf, mayUse, auditFor } from './changes.js'
 
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
@@ -21,7 +21,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
       isDefault: project.id === config.defaultProject,
       pod: project.pod && toWire(api.projectPodSchema, project.pod),
       agentProvider: providerOf(backend),
-      agentCapabilities: toWire(capabilitiesSchema, agent.capabilities()),
+      agentCapabilities: capabilitiesView(agent, config),
       timeout: project.queryTimeoutMs === undefined ? undefined : project.queryTimeoutMs / 1000,
       isUntrusted: project.isUntrusted ?? false,
     })

@@ -70,7 +70,7 @@ it('counts its turns per message', async () => {
 })
 
 it.each([
-  ['error-then-answer', 'broken', { reason: 'exit', message: 'API Error: 400 scripted error' }],
+  ['error-then-answer', 'broken', { reason: 'refused', message: 'API Error: 400 scripted error' }],
   ['retries', 'limited', { reason: 'rate_limit', message: 'API Error: Request rejected (429) · scripted error' }],
 ])('continues after an error of the model server: %s', async (what, prompt, failure) => {
   const { turn, process } = await openStage('claude', captured('claude', what))

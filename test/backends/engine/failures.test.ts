@@ -5,7 +5,7 @@ import {
   findSign,
   parseRetryAt,
   readableMessage,
-  reasonOfStatus,
+  reasonOf,
 } from '../../../src/backends/engine/failures.js'
 import { NOW } from '../fake-cli.js'
 
@@ -58,15 +58,21 @@ describe('a failure', () => {
   })
 
   it.each([
-    [401, 'auth'],
-    [403, 'auth'],
-    [429, 'rate_limit'],
-    [400, undefined],
-    [500, undefined],
-    [null, undefined],
-    ['401', undefined],
-  ])('with the status %s is %s', (status, reason) => {
-    expect(reasonOfStatus(status)).toBe(reason)
+    [401, 'No.', 'auth'],
+    [403, 'No.', 'auth'],
+    [429, 'No.', 'rate_limit'],
+    [400, 'No.', 'refused'],
+    [422, 'No.', 'refused'],
+    [400, 'prompt is too long: 200001 tokens > 200000 maximum', 'prompt_too_long'],
+    [400, 'The model `nope` does not exist', 'model_unknown'],
+    [400, 'API key not valid. Please pass a valid API key.', 'auth'],
+    [500, 'No.', 'exit'],
+  ])('with the status %s and the words %j is %s', (status, message, reason) => {
+    expect(reasonOf({ message, status }, [])).toBe(reason)
+  })
+
+  it('is what the agent calls it, whatever its status and words are', () => {
+    expect(reasonOf({ message: 'rate limit', status: 401, reason: 'refused' }, [])).toBe('refused')
   })
 })
 

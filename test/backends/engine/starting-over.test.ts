@@ -15,7 +15,7 @@ it('tells of the session of a later attempt although an earlier one had a notice
   const text = (content: string): AgentEventBody => ({ type: 'output', content, stream: 'stdout' })
   const first = passed({ type: 'notice', content: 'looking' }, ...LOST)
   const second = [
-    ...stream.nextAttempt('again'),
+    ...stream.nextAttempt({ content: 'again' }),
     ...passed({ type: 'started', sessionId: 'new' }, text('one'), ...LOST),
   ]
   const third = [...stream.nextAttempt(undefined), ...passed({ type: 'started', sessionId: 'newer' }, text('two'))]

@@ -31,9 +31,9 @@ export const claudeCaptures: ExpectedCaptures = {
     costUsd: 0.0005025,
   },
   'error-400.json': {
-    events: ['error exit'],
+    events: ['error refused'],
     session: '0f212541-fcdc-4475-93dc-79133bdbb3cc',
-    failure: { reason: 'exit', message: 'API Error: 400 prompt is bad', report: 'message' },
+    failure: { reason: 'refused', message: 'API Error: 400 prompt is bad', report: 'message' },
     usage: '0 in + 0 out + 0 read + 0 written = 0',
     costUsd: 0,
   },

@@ -11,10 +11,10 @@ export const codexCaptures: ExpectedCaptures = {
     events: [
       'started <session>',
       'notice {"error":{"message":"Bad thing in request.","type":"invalid_request_error","code":"bad"}}',
-      'error exit',
+      'error refused',
     ],
     session: '01a1e0fc-7d1b-7232-90c9-654611ce175d',
-    failure: { reason: 'exit', message: 'Bad thing in request.', report: 'stderr' },
+    failure: { reason: 'refused', message: 'Bad thing in request.', report: 'stderr' },
     parsed: '{"error":{"message":"Bad thing in request.","type":"invalid_request_error","code":"bad"}}',
   },
   'error-401-with-retries.jsonl': {

@@ -21,10 +21,10 @@ export const piCaptures: ExpectedCaptures = {
     parsed: 'Failed to parse CLI output',
   },
   'error-400.ndjson': {
-    events: ['started <session>', 'error exit'],
+    events: ['started <session>', 'error refused'],
     session: '01a1e0f1-0d8b-738d-8dd5-485509e30c9e',
     failure: {
-      reason: 'exit',
+      reason: 'refused',
       message: '400 prompt is bad',
       report: {
         whole:

@@ -71,7 +71,7 @@ describe.concurrent('commands', () => {
     expect([known, known.map(({ name }) => name)]).toEqual([
       expected,
       // In this order.
-      'ask new compact stop approve deny status queue model backend sessions resume project allow disallow usage help'.split(
+      'ask new compact stop continue approve deny status queue model backend sessions resume project allow disallow usage help'.split(
         ' ',
       ),
     ])
@@ -455,6 +455,52 @@ describe.concurrent('/compact', () => {
       'You said: /compact the names',
       '/compact the names',
       true,
+    ])
+  })
+})
+
+describe.concurrent('Continue', () => {
+  it('lets an agent that has paused go on, once, and then disappears', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel, ada, gateway } = scene
+    const text = steps({ text: 'Half of it.' }, { pause: true })
+    const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+    await answered(discord, id)
+    await stage.stop(gateway)
+    await stage.start()
+    const button = await until(() => findButton(discord, id, 'continue'), 'the button')
+    const { message, customId } = button
+    const stranger = await discord.press(ada, message, customId).answer()
+    const presses = [1, 2].map(() => discord.press(discord.owner, message, customId).answer())
+    const answers = await answered(discord, id, 2)
+    await until(() => findButton(discord, id, 'continue') === undefined, 'the end of the button')
+    expect([
+      stranger,
+      (await Promise.all(presses)).toSorted(),
+      answers,
+      stage.journal().map(({ isResumed }) => isResumed),
+    ]).toEqual([
+      expect.stringContaining(ada.id),
+      ['It continues.', 'It goes on already.'],
+      [
+        'Half of it.\n\n-# Paused after 25 steps, the limit of one message. /continue goes on.',
+        'You said: Continue where you stopped.',
+      ],
+      [false, true],
+    ])
+  })
+
+  it('is refused, and disappears, once something else was asked', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const { id } = discord.say(discord.owner, channel.id, steps({ pause: true }), { mentions: [discord.bot] })
+    await answered(discord, id)
+    await goOn(scene, id, 'and now?')
+    const answer = await press(scene, id, 'continue')
+    await until(() => findButton(discord, id, 'continue') === undefined, 'the end of the button')
+    expect([answer, stage.journal().length]).toEqual([
+      'The conversation has moved on. Write what the agent should do next.',
+      2,
     ])
   })
 })

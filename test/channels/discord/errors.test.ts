@@ -1,9 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
-import { databaseFile } from '../../../src/gateway.js'
-import { openSqlite } from '../../../src/store/sqlite.js'
-import { storeOn } from '../../../src/store/store.js'
+import { comeDue } from '../../kit/come-due.js'
 import { steps } from '../../kit/steps-agent.js'
 import { answered, answersIn, beginThread, progressIn, openScene, type Scene } from './stage.js'
 import { until } from '../../kit/waiting.js'
@@ -13,22 +11,10 @@ function ask({ discord, channel }: Scene, text: string): string {
   return discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] }).id
 }
 
-/** Makes the message waiting for a retry due now, as if it had failed this often. */
-async function comeDue({ stage, gateway }: Scene, failures: number): Promise<void> {
-  const { db, close } = storeOn(await openSqlite(databaseFile(stage.config())))
-  // The previous attempt may not be settled yet, and the next one may have started by itself.
-  await until(async () => {
-    const update = db.updateTable('jobs').set({ due_at: 0, failures }).where('state', '=', 'ready')
-    return (await update.executeTakeFirst()).numUpdatedRows > 0n
-  }, 'a message that waits')
-  await close()
-  gateway.wake()
-}
-
 /** Waits until an attempt has failed, and makes the next one the last. */
 async function skipRetries(scene: Scene): Promise<void> {
   await until(() => scene.stage.logsOf('turn.failed').length > 0, 'the first failure')
-  await comeDue(scene, 3)
+  await comeDue(scene.stage.config(), scene.gateway, 3)
 }
 
 function hasRetryButton({ discord }: Scene, channelId: string): boolean[] {
@@ -65,7 +51,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     const id = ask(scene, steps({ fail, unless: 'limit' }, { text: 'the answer' }))
     const [waiting] = await answered(discord, id)
     stage.release('limit')
-    await comeDue(scene, 0)
+    await comeDue(stage.config(), scene.gateway, 0)
     // A little later: clocks differ.
     const seconds = end.getTime() / 1000 + 5
     const day = end.toISOString().slice(0, 16).replace('T', ' ')
@@ -93,7 +79,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
       [
         // Less if the machine was slow to start.
         expect.stringMatching(
-          /^⚠️ claude worked for \d s, the limit of one message, and was stopped\. What it had done by then stays done\. Ask for a smaller step, or have QUERY_TIMEOUT_MS raised\.$/,
+          /^⚠️ claude worked for \d s in 2 attempts without finishing, and was stopped\. What it had done by then stays done\. Ask for a smaller step, or have QUERY_TIMEOUT_MS raised\.$/,
         ),
       ],
       [true],

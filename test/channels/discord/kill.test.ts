@@ -1,6 +1,7 @@
 // The gateway, in its own process, is killed on the way from a message to its answer. The next one delivers the rest:
 // every part of the answer once, in order, and nothing else.
 
+import type { APIMessage } from 'discord.js'
 import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../../src/turns/types.js'
 import type { FakeChannel } from './fake-discord-records.js'
@@ -34,6 +35,32 @@ describe('A gateway that is killed', { concurrent: true }, () => {
 
     await expect.poll(() => discord.textsIn(id)).toEqual([...PARTS, 'You said: last'])
     expect({ end, beside: discord.textsIn(channel.id) }).toEqual({ end: 'SIGKILL', beside: [] })
+  })
+
+  it('when Continue was pressed lets the agent go on once', async ({ onTestFinished, expect }) => {
+    const { stage, discord, channel, start } = await openStage(onTestFinished)
+    const first = start()
+    await until(() => discord.isConnected, 'the connection')
+    const { id } = mention({ discord, channel }, steps({ text: 'Half of it.' }, { pause: true }))
+    const [message, customId] = await until(() => continueButton(discord, id), 'the button')
+    await first.kill()
+    const second = start({ fatalStep: 'claimed' })
+    await second.started
+    await until(() => discord.isConnected, 'the connection')
+    discord.press(discord.owner, message, customId)
+    await second.ended
+
+    const third = start()
+    await third.started
+    await until(() => discord.isConnected, 'the connection')
+    const again = await discord.press(discord.owner, message, customId).answer()
+    await until(() => discord.textsIn(id).length > 1, 'the answer')
+    discord.say(discord.owner, id, 'last')
+    await until(() => discord.textsIn(id).includes('You said: last'), 'the last answer')
+    expect([again, stage.journal().map(({ prompt }) => prompt)]).toEqual([
+      'It goes on already.',
+      [expect.any(String), expect.stringMatching(/Continue where you stopped\.$/), 'last'],
+    ])
   })
 
   it('while an agent works continues with the existing progress message', async ({ onTestFinished, expect }) => {
@@ -135,4 +162,16 @@ async function openStage(onTestFinished: TestContext['onTestFinished']): Promise
 
 function mention({ discord, channel }: Pick<KillStage, 'discord' | 'channel'>, text: string) {
   return discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+}
+
+function continueButton(
+  discord: KillStage['discord'],
+  channelId: string,
+): [message: APIMessage, id: string] | undefined {
+  if (!discord.threadOf(channelId)) return undefined
+  for (const message of discord.messagesIn(channelId)) {
+    const id = discord.buttonsOf(message).find((one) => one.startsWith('continue:'))
+    if (id !== undefined) return [message, id]
+  }
+  return undefined
 }

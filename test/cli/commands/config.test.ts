@@ -114,6 +114,8 @@ backendModel          default                          -
 backendMaxTurns       default                          25
 allowedTools          default                          []
 queryTimeoutMs        default                          1800000
+messageTimeoutMs      default                          3600000
+queryTimeoutRetries   default                          3
 idleTimeoutMs         default                          600000
 workingDir            file                             "/srv"
 agentEnvPass          default                          []

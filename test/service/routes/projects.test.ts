@@ -23,6 +23,7 @@ it('shows a project with its agent and what that can do', async () => {
       supports_streaming: true,
       supported_models: expect.any(Array),
       default_model: null,
+      default_max_turns: 25,
       max_prompt_length: expect.any(Number),
     },
     model: null,

@@ -25,18 +25,21 @@ interface EntryProps {
   revision: string
   approvals: Approval[]
   mayChange: boolean
+  /** Whether nothing was asked since. */
+  isLatest: boolean
   onChange: () => void
 }
 
 /** Drawn anew only when it has changed: while an agent writes, the rest of the page stands still. */
 export class EntryView extends Component<EntryProps> {
-  override shouldComponentUpdate({ entry, turn, revision, approvals, mayChange }: EntryProps): boolean {
+  override shouldComponentUpdate({ entry, turn, revision, approvals, mayChange, isLatest }: EntryProps): boolean {
     const { props } = this
     return (
       entry !== props.entry ||
       turn !== props.turn ||
       revision !== props.revision ||
       mayChange !== props.mayChange ||
+      isLatest !== props.isLatest ||
       approvals.map(({ id }) => id).join() !== props.approvals.map(({ id }) => id).join()
     )
   }
@@ -56,6 +59,7 @@ function MessageView({
   turn,
   approvals,
   mayChange,
+  isLatest,
   onChange,
 }: Omit<EntryProps, 'entry'> & { message: Message }) {
   const { kind, author, text, state, replies, runs, merged_into: mergedInto } = message
@@ -81,9 +85,38 @@ function MessageView({
       {said.map((reply) => (
         <SaidView key={reply.id} said={reply} />
       ))}
+      {mayChange && isLatest && said.some(({ can_continue: canContinue }) => canContinue) && (
+        <Continue conversationId={conversationId} messageId={message.id} onChange={onChange} />
+      )}
       {!isOpen && <Ended conversationId={conversationId} message={message} mayChange={mayChange} onChange={onChange} />}
       {runs.some((run) => run.state !== 'running') && <Behind runs={runs.filter((run) => run.state !== 'running')} />}
     </>
+  )
+}
+
+/** For an agent that has paused at its limit of turns. */
+function Continue({
+  conversationId,
+  messageId,
+  onChange,
+}: Pick<EntryProps, 'conversationId' | 'onChange'> & { messageId: string }) {
+  const { run, isBusy, error } = useAction()
+  return (
+    <div class="aside row">
+      <button
+        type="button"
+        disabled={isBusy}
+        onClick={() =>
+          void run(async () => {
+            await api.conversations.continue(conversationId, { messageId })
+            onChange()
+          })
+        }
+      >
+        Continue
+      </button>
+      <ErrorWords words={error} />
+    </div>
   )
 }
 

@@ -36,6 +36,9 @@ export function Transcript({
   const frame = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)
   const anchor = useRef<{ entry: string; top: number } | undefined>(undefined)
+  const latest = entries.findLast(
+    (entry) => entry.type === 'message' && entry.kind === 'message' && entry.merged_into === null,
+  )
   const turnOf = ({ id: entryId }: TranscriptEntry) => live.turns.get(entryId)
   const grown = entries.map((entry) => `${entry.id}:${turnOf(entry)?.model.lastId ?? ''}`).join()
 
@@ -96,6 +99,7 @@ export function Transcript({
             revision={turn ? `${turn.model.lastId}:${turn.isLoading}` : ''}
             approvals={approvals.filter(({ message_id: message }) => message === entry.id)}
             mayChange={mayChange}
+            isLatest={!isBehind && entry.id === latest?.id}
             onChange={onChange}
           />
         )

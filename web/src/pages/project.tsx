@@ -12,7 +12,7 @@ import { Money, Time } from '../parts/numbers.js'
 import { Page } from '../parts/page.js'
 import { ProjectSettingsFields, SETTING_FIELDS } from '../parts/project-settings.js'
 import { Table } from '../parts/table.js'
-import { changesOf, settingsOf } from '../project-form.js'
+import { changesOf, settingsOf, turnLimit } from '../project-form.js'
 import { hrefOf } from '../router.js'
 import { useAction } from '../use-action.js'
 import { useResource } from '../use-resource.js'
@@ -81,10 +81,9 @@ function Facts({ project }: { project: Project }) {
         <dd>{tools ? tools.join(', ') : 'all'}</dd>
         <dt>Limits</dt>
         <dd>
-          {[
-            project.timeout === null ? 'time as the gateway has it' : `${project.timeout} s`,
-            project.max_turns === null ? 'any number of turns' : `${project.max_turns} turns`,
-          ].join(', ')}
+          {[project.timeout === null ? 'time as the gateway has it' : `${project.timeout} s`, turnLimit(project)].join(
+            ', ',
+          )}
         </dd>
       </dl>
       <CapabilityList capabilities={project.agent_capabilities} />

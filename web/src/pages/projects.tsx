@@ -7,6 +7,7 @@ import { ErrorNote } from '../parts/error-note.js'
 import { Time } from '../parts/numbers.js'
 import { Page } from '../parts/page.js'
 import { Table } from '../parts/table.js'
+import { turnLimit } from '../project-form.js'
 import { hrefOf } from '../router.js'
 import { useResource } from '../use-resource.js'
 import { NewProjectPage } from './new-project.js'
@@ -75,7 +76,7 @@ function ProjectList() {
                   </span>
                 ),
               },
-              { title: 'Limits', cell: (project) => limitsOf(project).join(', ') || <span class="muted">none</span> },
+              { title: 'Limits', cell: (project) => limitsOf(project).join(', ') },
               { title: 'Changed', cell: ({ updated_at: at }) => <Time at={at} /> },
             ]}
           />
@@ -87,14 +88,14 @@ function ProjectList() {
 
 type Limits = Pick<
   Awaited<ReturnType<typeof api.projects.get>>,
-  'allowed_tools' | 'timeout' | 'max_turns' | 'is_untrusted' | 'agent_permissions'
+  'allowed_tools' | 'timeout' | 'max_turns' | 'agent_capabilities' | 'is_untrusted' | 'agent_permissions'
 >
 
-function limitsOf({ allowed_tools: tools, timeout, max_turns: turns, ...rest }: Limits): string[] {
+function limitsOf({ allowed_tools: tools, timeout, ...rest }: Limits): string[] {
   return [
     ...(tools ? [`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`] : []),
     ...(timeout === null ? [] : [`${timeout} s`]),
-    ...(turns === null ? [] : [`${turns} ${turns === 1 ? 'turn' : 'turns'}`]),
+    turnLimit(rest),
     ...(rest.agent_permissions === 'ask' ? ['asks'] : []),
     ...(rest.is_untrusted ? ['not trusted'] : []),
   ]

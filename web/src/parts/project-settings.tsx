@@ -88,7 +88,11 @@ export function ProjectSettingsFields({
         />
         <TextField
           label="Most turns of a run"
-          hint={can?.supports_max_turns === false ? `${name} cannot be limited so.` : 'Empty: no limit.'}
+          hint={
+            can?.supports_max_turns === false
+              ? `${name} cannot be limited so.`
+              : `Empty: ${can?.default_max_turns ?? 'as the gateway has it'}.`
+          }
           problem={problems.of('max_turns')}
           step="1"
           value={settings.maxTurns}

@@ -10,6 +10,7 @@ import { OneShot } from '../one-shot.js'
 import { poolKey } from '../pool.js'
 import { preparationFailure, refusedAsking, refusedVersionToAsk } from '../refusals.js'
 import {
+  type AttemptNotice,
   AttemptStream,
   interruptedPrompt,
   isSessionLost,
@@ -21,14 +22,22 @@ import { type Lease, type Lifetime, type Run, takeTurn, type Turn } from '../tur
 import type { WarmLease } from './warm-pool.js'
 import { openWarmProcess, startWarmRun, type WarmDrive, type WarmProcess } from './warm-process.js'
 
-const LOST = 'The process of the agent ended in the middle of the turn. It goes on in another one.'
-const DECLINED = 'This turn cannot be had in the process of the agent that stays. It is done in another one.'
-const NOT_READY = 'The process of the agent did not begin to listen. The turn is done in another one.'
+const LOST: AttemptNotice = {
+  content: 'The process of the agent ended in the middle of the turn. It goes on in another one.',
+}
+const DECLINED: AttemptNotice = {
+  content: 'This turn cannot be had in the process of the agent that stays. It is done in another one.',
+  isTechnical: true,
+}
+const NOT_READY: AttemptNotice = {
+  content: 'The process of the agent did not begin to listen. The turn is done in another one.',
+  isTechnical: true,
+}
 
 interface Attempt {
   lifetime: Lifetime
   /** Sent before it. */
-  notice?: string
+  notice?: AttemptNotice
   /** Whether its end calls for the next attempt. */
   isLost: (end: AgentEvent) => boolean
   next?: () => Attempt

@@ -1,0 +1,84 @@
+// `/continue`: lets an agent that has paused at its limit of turns go on in its session.
+
+import type { Acceptance, ChannelMessage, MessageOptions } from '../channels/types.js'
+import { GatewayError } from '../errors.js'
+import { replyConfigOf } from '../runtime/agent-choice.js'
+import type { SessionManager } from '../runtime/session-manager.js'
+import type { Conversation } from '../store/conversations.js'
+import type { Message } from '../store/inbox.js'
+import type { Admit } from '../turns/queue.js'
+import { type Answer, changed, info } from './answer.js'
+import type { ChoiceDependencies } from './conversation-choice.js'
+
+export interface ContinueDependencies extends ChoiceDependencies {
+  sessions: Pick<SessionManager, 'peek'>
+  /** Takes a message as if it had come through its channel. */
+  submit(channel: string, message: ChannelMessage, admit: Admit): Promise<Acceptance>
+}
+
+/** Begins the platform id of a continuation, before the id of the message that paused. */
+const CONTINUES = 'continue:'
+const PROMPT = 'Continue where you stopped.'
+const NOTHING = 'Nothing is paused here.'
+const MOVED_ON = 'The conversation has moved on. Write what the agent should do next.'
+const GOES_ON = 'It goes on already.'
+
+/** With `messageId`, only if that message is the one that has paused. */
+export async function continuePaused(
+  dependencies: ContinueDependencies,
+  conversation: Conversation,
+  messageId?: string,
+): Promise<Answer> {
+  const { store, submit } = dependencies
+  const { channel } = conversation
+  if (messageId !== undefined && (await store.inbox.findByPlatformId(channel, CONTINUES + messageId))) {
+    return info(GOES_ON)
+  }
+  const latest = await store.inbox.latest(conversation.id)
+  if (messageId === undefined && latest?.state === 'open' && latest.platformId.startsWith(CONTINUES)) {
+    return info(GOES_ON)
+  }
+  const paused = latest && (await hasPaused(dependencies, conversation, latest)) ? latest : undefined
+  if (!paused) return info(messageId === undefined ? NOTHING : MOVED_ON)
+  if (messageId !== undefined && paused.id !== messageId) return info(MOVED_ON)
+  const place = await store.conversations.place(conversation.id)
+  const message = {
+    ...place,
+    // Whoever asks more than once, or asks several gateways, gets one continuation.
+    platformId: CONTINUES + paused.id,
+    // The answer goes to whoever has asked the question.
+    author: paused.author,
+    text: PROMPT,
+    options: optionsOf(paused),
+  }
+  const acceptance = await submit(channel, message, async (_tables, _message, problem) => {
+    // If stored as refused, it would stay refused.
+    if (problem !== undefined) throw new GatewayError('too_many', problem)
+  })
+  if (acceptance.status === 'duplicate') return info(GOES_ON)
+  return { ...changed('It continues.'), subject: acceptance.messageId }
+}
+
+/** Whether the agent has paused at the latest message, and its session is still the conversation's. */
+async function hasPaused(
+  { store, sessions, config }: ContinueDependencies,
+  { id, channel }: Conversation,
+  message: Message,
+): Promise<boolean> {
+  if (message.state !== 'answered') return false
+  const run = (await store.runs.ofMessage(message.id)).at(-1)
+  if (run?.result?.failure?.reason !== 'max_turns') return false
+  const { idleMinutes } = replyConfigOf(channel, config)?.session ?? {}
+  const session = await sessions.peek(id, run.backend, idleMinutes === undefined ? undefined : idleMinutes * 60_000)
+  return session !== undefined && session.sessionId === run.sessionId
+}
+
+/** What was asked for the paused message holds for its continuation, except what named or began something. */
+function optionsOf({ options = {} }: Message): MessageOptions {
+  const { streamId: _name, beginsSession: _begins, variables, ...rest } = options
+  const { From, To } = variables ?? {}
+  return {
+    ...rest,
+    ...(variables && { variables: { ...(From !== undefined && { From }), ...(To !== undefined && { To }) } }),
+  }
+}

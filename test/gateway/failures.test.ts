@@ -1,0 +1,153 @@
+// What becomes of a message whose agent pauses, takes too long or fails for a while, in a whole gateway.
+
+import { describe, it } from 'vitest'
+import { comeDue } from '../kit/come-due.js'
+import { type RunningGateway, Stage } from '../kit/stage.js'
+import { STEPS_AGENT, steps } from '../kit/steps-agent.js'
+import { until } from '../kit/waiting.js'
+
+const PAUSED = 'Paused after 25 steps, the limit of one message. /continue goes on.'
+
+describe.concurrent('an agent that has used up its turns', () => {
+  it('is answered with what it said, and goes on in its session when it is told to', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished)
+    const running = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT })
+    const { gateway, channel } = running
+    const before = await channel.command('a', '/continue')
+    await channel.say('a', steps({ text: 'The half is done.' }, { pause: true }))
+    await expect.poll(() => channel.replies.length).toEqual(1)
+    const [answer] = channel.replies
+    const deadLetters = await gateway.store.inbox.listFailed(10)
+
+    const answers = await Promise.all([channel.command('a', '/continue'), channel.command('a', '/continue')])
+    await expect.poll(() => channel.replies.length).toEqual(2)
+    const after = await channel.command('a', '/continue')
+    const pressedAgain = await channel.host().onButton('continue', answer?.messageId ?? '', 'ann')
+    const [first, second] = stage.journal()
+    expect({
+      before,
+      answer: { text: answer?.text, notes: answer?.notes, canContinue: answer?.canContinue, isError: answer?.isError },
+      deadLetters,
+      answers: answers.toSorted(),
+      after,
+      pressedAgain,
+      journal: stage
+        .journal()
+        .map(({ prompt, isResumed }) => ({ prompt, isResumed }))
+        .slice(1),
+      isSameSession: first?.sessionId === second?.sessionId,
+      texts: channel.texts().slice(1),
+    }).toEqual({
+      before: 'Nothing is paused here.',
+      answer: { text: 'The half is done.', notes: [PAUSED], canContinue: true, isError: false },
+      deadLetters: [],
+      answers: ['It continues.', 'It goes on already.'],
+      after: 'Nothing is paused here.',
+      pressedAgain: 'It goes on already.',
+      journal: [{ prompt: 'Continue where you stopped.', isResumed: true }],
+      isSameSession: true,
+      texts: ['You said: Continue where you stopped.'],
+    })
+  })
+
+  it('that has said nothing is told about, and what was asked since counts', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const { channel } = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT, BACKEND_MAX_TURNS: '1' })
+    await channel.say('a', steps({ pause: true }))
+    await expect.poll(() => channel.replies.length).toEqual(1)
+    const [answer] = channel.replies
+    await channel.say('a', 'Something else.')
+    await expect.poll(() => channel.replies.length).toEqual(2)
+    const pressed = await channel.host().onButton('continue', answer?.messageId ?? '', 'ann')
+    expect([answer?.text, answer?.notes, pressed]).toEqual([
+      'Paused after 1 step, the limit of one message. /continue goes on.',
+      [],
+      'The conversation has moved on. Write what the agent should do next.',
+    ])
+  })
+
+  it('does not go on in another session', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const { channel } = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT })
+    await channel.say('a', steps({ pause: true }))
+    await expect.poll(() => channel.replies.length).toEqual(1)
+    await channel.command('a', '/new')
+    expect(await channel.command('a', '/continue')).toEqual('Nothing is paused here.')
+  })
+})
+
+describe.concurrent('a message that is tried again', () => {
+  it('keeps its agent and its model, whatever is chosen meanwhile', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    stage.executable('codex', '#!/bin/sh\necho "codex-cli 0.166.0"\n')
+    const { gateway, channel, config } = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT })
+    await channel.command('a', '/model small')
+    const { messageId } = await channel.say('a', steps({ fail: 'Overloaded', unless: 'calm' }, { text: 'Done.' }))
+    await expect.poll(() => stage.logsOf('turn.failed').length).toEqual(1)
+    const chosen = await channel.command('a', '/backend codex')
+    stage.release('calm')
+    await comeDue(config, gateway)
+    await expect.poll(() => channel.texts()).toEqual(['Done.'])
+    const runs = await gateway.store.runs.ofMessage(messageId)
+    expect([chosen, runs.map(({ backend, model }) => [backend, model])]).toEqual([
+      'The next message goes to codex, in a fresh session.',
+      [
+        ['claude', 'small'],
+        ['claude', 'small'],
+      ],
+    ])
+  })
+
+  it('because it took too long resumes its session, as often as the settings allow', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished)
+    const { gateway, channel, config } = await hangs(stage, 'turn.failed', { QUERY_TIMEOUT_RETRIES: '1' })
+    await comeDue(config, gateway)
+    await expect.poll(() => channel.replies.length).toEqual(1)
+    const [first, second] = stage.journal()
+    expect([channel.texts(), second?.isResumed, first?.sessionId === second?.sessionId]).toEqual([
+      [expect.stringMatching(/^claude worked for \d+ s in 2 attempts without finishing, and was stopped\./)],
+      true,
+      true,
+    ])
+  })
+
+  it('is not tried again once all attempts have taken as long as a message may', async ({ expect, onTestFinished }) => {
+    const { channel } = await hangs(new Stage(onTestFinished), 'message.failed', { MESSAGE_TIMEOUT_MS: '1' })
+    await expect.poll(() => channel.replies.length).toEqual(1)
+    expect(channel.texts()).toEqual([expect.stringMatching(/^claude worked for \d+ s, the limit of one turn,/)])
+  })
+
+  it('can be stopped while it waits, and what it said stays readable', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT })
+    const { messageId } = await channel.say('a', steps({ text: 'I begin.' }, { fail: 'Overloaded' }))
+    await expect.poll(() => stage.logsOf('turn.failed').length).toEqual(1)
+    const answer = await channel.command('a', '/stop')
+    await channel.say('a', 'And now?')
+    await expect.poll(() => channel.texts()).toEqual(['You said: And now?'])
+    const message = await gateway.store.inbox.get(messageId)
+    const [run, ...more] = await gateway.store.runs.ofMessage(messageId)
+    const { events } = await gateway.store.events.page(run?.id ?? '', 0, { events: 100, bytes: 100_000 })
+    const said = events.map(({ event }) => (event.type === 'output' ? event.content : '')).join('')
+    expect([answer, message?.state, more, said]).toEqual([
+      'Dropped the message that waited.',
+      'dropped',
+      [],
+      'I begin.',
+    ])
+  })
+})
+
+/** A gateway whose agent has taken too long for a message, up to the log entry. */
+async function hangs(stage: Stage, logged: string, settings: NodeJS.ProcessEnv): Promise<RunningGateway> {
+  const running = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT, QUERY_TIMEOUT_MS: '5000', ...settings })
+  await running.channel.say('a', steps({ hold: 'never' }))
+  await until(() => stage.logsOf(logged).length > 0, logged)
+  return running
+}
