@@ -22,7 +22,12 @@ interface LogOptions {
   /** Hides secrets that become known later; `secrets` are added to it. */
   scrubber?: Pick<Scrubber, 'add' | 'scrubJson'>
   /** Lines are JSON, or words if this is a terminal. */
-  destination?: Pick<NodeJS.WritableStream, 'write'> & { isTTY?: boolean }
+  destination?: LogDestination
+}
+
+export interface LogDestination {
+  isTTY?: boolean
+  write(line: string): unknown
 }
 
 export function createLog({

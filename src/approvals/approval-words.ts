@@ -41,6 +41,11 @@ export function askedNotice(approval: NewApproval): string {
   return `Waits for an answer (${shortApprovalId(approval)}): ${approval.summary}`
 }
 
+/** Whether a notice says what the question itself says, too. */
+export function isAskedNotice(notice: string): boolean {
+  return /^Waits for an answer \([0-9a-f]{8}\): /.test(notice)
+}
+
 export function endedNotice(approval: Approval): string {
   return `${outcomeText(approval)}: ${approval.summary}`
 }
