@@ -25,10 +25,7 @@ interface LogOptions {
   destination?: LogDestination
 }
 
-export interface LogDestination {
-  isTTY?: boolean
-  write(line: string): unknown
-}
+export type LogDestination = Pick<NodeJS.WritableStream, 'write'> & { isTTY?: boolean }
 
 export function createLog({
   level = 'warn',

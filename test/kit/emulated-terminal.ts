@@ -3,7 +3,10 @@
 
 import stringWidth from 'fast-string-width'
 
-const SEQUENCE = /\u001B\[([<=>?]?)([\d;]*)([A-Za-z])/y
+const ESC = '\u001B'
+const SEQUENCE = new RegExp(String.raw`${ESC}\[([<=>?]?)([\d;]*)([A-Za-z])`, 'y')
+/** Line ends one by one, anything else together. */
+const PLAIN = new RegExp(String.raw`[^${ESC}\r\n]+|[\r\n]`, 'y')
 
 interface Cell {
   text: string
@@ -30,7 +33,7 @@ export class EmulatedTerminal {
     this.#rest = ''
     let index = 0
     while (index < text.length) {
-      if (text[index] === '\u001B') {
+      if (text[index] === ESC) {
         SEQUENCE.lastIndex = index
         const found = SEQUENCE.exec(text)
         if (!found && text.length - index < 12) {
@@ -41,7 +44,8 @@ export class EmulatedTerminal {
         index += found?.[0].length ?? 1
         continue
       }
-      const [plain = ''] = /^[^\u001B\r\n]+|^[\r\n]/.exec(text.slice(index)) ?? []
+      PLAIN.lastIndex = index
+      const [plain = ''] = PLAIN.exec(text) ?? []
       if (plain === '\r') this.#column = 0
       else if (plain === '\n') this.#down()
       else for (const { segment } of new Intl.Segmenter().segment(plain)) this.#put(segment)

@@ -9,9 +9,11 @@ export type Input =
   /** Such as `enter`, `newline`, `ctrl-a`, `alt-left`. */
   | { kind: 'key'; name: string }
 
-const PASTE_END = '\u001B[201~'
-const SEQUENCE = /\u001B\[(?:\[.|([<=>?]?[\d;:]*)[ -/]*([@-~]))/y
-const INCOMPLETE = /^\u001B(?:\u001B?\[\[?[\d;:<=>?]*[ -/]*|\u001B?O?)?$/
+const ESC = '\u001B'
+const PASTE_END = `${ESC}[201~`
+const SEQUENCE = new RegExp(String.raw`${ESC}\[(?:\[.|([<=>?]?[\d;:]*)[ -/]*([@-~]))`, 'y')
+const INCOMPLETE = new RegExp(String.raw`^${ESC}(?:${ESC}?\[\[?[\d;:<=>?]*[ -/]*|${ESC}?O?)?$`)
+const ALT_SEQUENCE = new RegExp(String.raw`^${ESC}${ESC}[[O]`)
 const LETTERS: Record<string, string> = {
   ...{ A: 'up', B: 'down', C: 'right', D: 'left', H: 'home', F: 'end', M: 'enter' },
 }
@@ -83,7 +85,7 @@ export class KeyDecoder {
       this.#rest = this.#rest.slice(text.length)
       return { kind: 'text', text }
     }
-    if (!this.#rest.startsWith('\u001B')) {
+    if (!this.#rest.startsWith(ESC)) {
       const code = this.#rest.charCodeAt(0)
       this.#rest = this.#rest.slice(1)
       return CHARACTERS[code] === undefined ? key(`ctrl-${String.fromCharCode(code + 96)}`) : key(CHARACTERS[code])
@@ -93,7 +95,7 @@ export class KeyDecoder {
 
   #escape(): Input | undefined {
     // Some terminals put a second Escape before a sequence for Alt.
-    const isAlt = /^\u001B\u001B[[O]/.test(this.#rest)
+    const isAlt = ALT_SEQUENCE.test(this.#rest)
     if (isAlt) this.#rest = this.#rest.slice(1)
     SEQUENCE.lastIndex = 0
     const [sequence, parameters = '', final] = SEQUENCE.exec(this.#rest) ?? []
@@ -101,7 +103,7 @@ export class KeyDecoder {
       this.#rest = this.#rest.slice(sequence.length)
       return final === undefined ? undefined : this.#sequence(parameters, final, isAlt)
     }
-    if (this.#rest.startsWith('\u001BO')) {
+    if (this.#rest.startsWith(`${ESC}O`)) {
       const name = LETTERS[this.#rest[2] ?? '']
       this.#rest = this.#rest.slice(3)
       return name === undefined ? undefined : named(name, isAlt ? 2 : 0)

@@ -8,7 +8,7 @@ export interface TableCells {
 
 const SEPARATOR = ' │ '
 /** With narrower columns, each row becomes a list of what its cells say. */
-const NARROWEST_COLUMN = 6
+const NARROWEST_COLUMN = 8
 
 /** Columns as wide as their text, or wrapped where the terminal is too narrow for that. */
 export function tableLines({ head, rows, align }: TableCells, width: number): Line[] {

@@ -5,15 +5,17 @@ import { BoundedLexer, DEEPEST } from '../../core/bounded-markdown.js'
 import { decodeEntities } from '../../core/entities.js'
 import { codeSpans } from './code-colours.js'
 import { tableLines } from './markdown-table.js'
-import { type Format, hardWrap, type Line, type Span, span, widthOf, wrap } from './styled-text.js'
+import { type Format, hardWrap, type Line, type Span, span, widthOf, widthOfLine, wrap } from './styled-text.js'
 
 const NARROWEST = 8
 const WIDEST_RULE = 40
 const CODE_INDENT = '  '
 
-/** Lines without the blank ones around them. */
+/** Lines without the blank ones around them, none wider than `width`. */
 export function markdownLines(text: string, width: number): Line[] {
-  return blocks(new BoundedLexer().lex(text), Math.max(NARROWEST, width), 0)
+  const lines = blocks(new BoundedLexer().lex(text), width, 0)
+  // Deep within lists there is no room left to wrap in.
+  return lines.flatMap((line) => (widthOfLine(line) <= width ? [line] : hardWrap(line, width)))
 }
 
 /** A line of a code block. */
@@ -109,7 +111,7 @@ function withCheckbox(tokens: Token[]): Token[] {
   if (box?.type !== 'checkbox') return tokens
   if (text?.type !== 'text' && text?.type !== 'paragraph')
     return [{ ...box, type: 'text', text: boxOf(box) }, ...tokens.slice(1)]
-  return [{ ...text, tokens: [box, ...(text.tokens ?? [])] } as Token, ...rest]
+  return [{ ...text, tokens: [box, ...(text.tokens ?? [])] }, ...rest]
 }
 
 function boxOf({ checked }: Tokens.Checkbox): string {

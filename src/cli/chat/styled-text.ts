@@ -114,9 +114,10 @@ class Wrapper {
     const word = this.#word
     if (word.length === 0) return
     this.#word = []
-    const [blanks, width] = [widthOfLine(this.#blanks), widthOfLine(word)]
-    const isFirst = this.#used === 0
-    if (!isFirst && this.#used + blanks + width > this.width && width <= this.width) this.#endLine()
+    const width = widthOfLine(word)
+    const isFull = this.#used > 0 && this.#used + widthOfLine(this.#blanks) + width > this.width
+    if (isFull && width <= this.width) this.#endLine()
+    const blanks = widthOfLine(this.#blanks)
     if (this.#used + blanks < this.width) this.#put(this.#blanks, blanks)
     this.#blanks = []
     if (this.#used + width <= this.width) return this.#put(word, width)

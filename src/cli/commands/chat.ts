@@ -79,9 +79,13 @@ async function chatOnScreen(options: ChatOptions): Promise<number> {
   const { historyFileIn, TerminalChat } = await import('../chat/terminal-chat.js')
   let shown: TerminalView | undefined
   // A line of the log must not tear what is on the screen.
-  const destination = {
+  const destination: LogDestination = {
     isTTY: stderr.isTTY,
-    write: (line: string) => (stderr.isTTY && shown ? shown.note(line.trimEnd()) : stderr.write(line)),
+    write: (line) => {
+      if (!stderr.isTTY || !shown) return stderr.write(line)
+      shown.note(String(line).trimEnd())
+      return true
+    },
   }
   const log = options.openLog(destination)
   const historyFile = historyFileIn(config.home)

@@ -10,9 +10,6 @@ import { until } from '../../kit/waiting.js'
 
 const DEMO = { AGENT_BACKEND: 'demo', USER: 'ada' }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
-/** `script` gives a command its terminal. */
-const atTerminal = it.runIf(existsSync(SCRIPT))
-
 const ENTER = '\r'
 const ESCAPE = '\u001B'
 const CTRL_C = '\u0003'
@@ -46,30 +43,39 @@ async function messagesOf(terminal: Terminal): Promise<string[]> {
 }
 
 describe.concurrent('aetheel chat, at a terminal', () => {
-  atTerminal('says with whom, shows what was said, and keeps what was typed for the person alone', async (test) => {
-    const terminal = new Terminal(test)
-    await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
-    const chat = terminal.openAtTerminal(['chat'], DEMO)
-    await chat.shows('agent:')
-    chat.press(`What is my name?${ENTER}`)
-    await chat.shows(/> What is my name\?\n\nYour name is Ada; you told me earlier in this session\.\n\n>$/)
-    chat.press(`/quit${ENTER}`)
-    const exitCode = await chat.exited
-    const kept = join(terminal.home, '.aetheel/chat-history')
-    const [header, ...rest] = chat.terminal.text.split('\n')
-    expect([exitCode, header, readFileSync(kept, 'utf8'), statSync(kept).mode & 0o777, chat.terminal.unknown]).toEqual([
-      0,
-      expect.stringMatching(/^Aetheel · the demonstration agent, without a model ·/),
-      'What is my name?\n/quit\n',
-      0o600,
-      [],
-    ])
-    expect(rest.join('\n')).toMatch(
-      /\n\d\d:\d\d {2}ada: My name is Ada\.\n\d\d:\d\d {2}agent:\n\nYour name is Ada; .*\n\n> What/,
-    )
-  })
+  it.runIf(existsSync(SCRIPT))(
+    'says with whom, shows what was said, and keeps what was typed for the person alone',
+    async (test) => {
+      const terminal = new Terminal(test)
+      await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
+      const chat = terminal.openAtTerminal(['chat'], DEMO)
+      await chat.shows('agent:')
+      chat.press(`What is my name?${ENTER}`)
+      await chat.shows(/> What is my name\?\n\nYour name is Ada; you told me earlier in this session\.\n\n>$/)
+      chat.press(`/quit${ENTER}`)
+      const exitCode = await chat.exited
+      const kept = join(terminal.home, '.aetheel/chat-history')
+      const [header, ...rest] = chat.terminal.text.split('\n')
+      expect([
+        exitCode,
+        header,
+        readFileSync(kept, 'utf8'),
+        statSync(kept).mode & 0o777,
+        chat.terminal.unknown,
+      ]).toEqual([
+        0,
+        expect.stringMatching(/^Aetheel · the demonstration agent, without a model ·/),
+        'What is my name?\n/quit\n',
+        0o600,
+        [],
+      ])
+      expect(rest.join('\n')).toMatch(
+        /\n\d\d:\d\d {2}ada: My name is Ada\.\n\d\d:\d\d {2}agent:\n\nYour name is Ada; .*\n\n> What/,
+      )
+    },
+  )
 
-  atTerminal('takes a paste of 40 lines for one message, and shows it folded', async (test) => {
+  it.runIf(existsSync(SCRIPT))('takes a paste of 40 lines for one message, and shows it folded', async (test) => {
     const { terminal, chat } = await begin(test, DEMO)
     const lines = Array.from({ length: 40 }, (_, index) => `line ${index + 1}`).join('\n')
     chat.press(`Explain: ${pasted(lines.replaceAll('\n', '\r'))}`)
@@ -83,12 +89,12 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     ])
   })
 
-  atTerminal('makes another line by each key that does, and remembers all of them', async (test) => {
+  it.runIf(existsSync(SCRIPT))('makes another line by each key that does, and remembers all of them', async (test) => {
     const { terminal, chat } = await begin(test, DEMO)
     chat.press(`My\u001B\rname\nis\u001B[13;2uAda\\${ENTER}!`)
     await chat.shows(/> My\n {2}name\n {2}is\n {2}Ada\n {2}!$/)
     chat.press(ENTER)
-    await chat.shows('To talk to a real agent')
+    await chat.shows('I do not know it yet.')
     expect([await leave(chat), await messagesOf(terminal)]).toEqual([0, ['My\nname\nis\nAda\n!']])
     const next = terminal.openAtTerminal(['chat', '--no-history'], DEMO)
     await next.shows('/help')
@@ -98,7 +104,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     expect(await leave(next)).toBe(0)
   })
 
-  atTerminal('keeps the cursor where wide characters, emoji and marks are written', async (test) => {
+  it.runIf(existsSync(SCRIPT))('keeps the cursor where wide characters, emoji and marks are written', async (test) => {
     const { terminal, chat } = await begin(test, DEMO)
     const text = '漢字 👩‍👩‍👧 e\u0301!'
     chat.press(`${text}\u001B[D\u001B[D`)
@@ -112,7 +118,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     expect([await leave(chat), await messagesOf(terminal)]).toEqual([0, ['漢字 xe\u0301!']])
   })
 
-  atTerminal('stops the turn on Escape, and leaves what was said', async (test) => {
+  it.runIf(existsSync(SCRIPT))('stops the turn on Escape, and leaves what was said', async (test) => {
     const { terminal, chat } = await begin(test, FAKE)
     chat.press(`${onOneLine(terminal.prompt(START, { say: 'Working on it' }, { hang: true }))}${ENTER}`)
     await chat.shows(/\nWorking on it\n\n. Writing · /)
@@ -121,7 +127,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     expect([await leave(chat), terminal.leftovers()]).toEqual([0, []])
   })
 
-  atTerminal('clears the line, stops the turn, and leaves, each by Ctrl-C', async (test) => {
+  it.runIf(existsSync(SCRIPT))('clears the line, stops the turn, and leaves, each by Ctrl-C', async (test) => {
     const { terminal, chat } = await begin(test, FAKE)
     chat.press(`${onOneLine(terminal.prompt(START, { say: 'Working' }, { hang: true }))}${ENTER}`)
     await chat.shows('\nWorking\n')
@@ -137,7 +143,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     expect([await chat.exited, terminal.leftovers()]).toEqual([0, []])
   })
 
-  atTerminal('draws anew when the window changes, and leaves nothing behind', async (test) => {
+  it.runIf(existsSync(SCRIPT))('draws anew when the window changes, and leaves nothing behind', async (test) => {
     const { chat } = await begin(test, DEMO)
     chat.press(`count to ten${ENTER}`)
     await chat.shows('two,')
@@ -156,7 +162,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     ])
   })
 
-  atTerminal('completes commands, their arguments and files of the project', async (test) => {
+  it.runIf(existsSync(SCRIPT))('completes commands, their arguments and files of the project', async (test) => {
     const { terminal, chat } = await begin(test, DEMO)
     terminal.write('poem.txt', '')
     chat.press('/que')
@@ -173,24 +179,27 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     expect([await leave(chat), await messagesOf(terminal)]).toEqual([0, ['@poem.txt file?']])
   })
 
-  atTerminal('attaches a file whose path is dragged into it, and leaves any other path as text', async (test) => {
-    const { terminal, chat } = await begin(test, DEMO)
-    const picture = join(terminal.home, 'my plot.png')
-    writeFileSync(picture, 'PNG')
-    chat.press(`The plot ${pasted(picture.replace(' ', '\\ '))}and ${pasted('/no/such.png')}`)
-    await chat.shows('and /no/such.png')
-    chat.press(ENTER)
-    await chat.shows('  Attached: my plot.png (3 bytes)')
-    await chat.shows('I asked a real shell.')
-    expect([await leave(chat), await messagesOf(terminal)]).toEqual([
-      0,
-      [
-        expect.stringMatching(
-          /^The plot @".*\/my plot\.png" and \/no\/such\.png\nAttached file: \.aetheel\/inbox\/\S+\/my-plot\.png \(image\/png, 3 bytes\)$/,
-        ),
-      ],
-    ])
-  })
+  it.runIf(existsSync(SCRIPT))(
+    'attaches a file whose path is dragged into it, and leaves any other path as text',
+    async (test) => {
+      const { terminal, chat } = await begin(test, DEMO)
+      const picture = join(terminal.home, 'my plot.png')
+      writeFileSync(picture, 'PNG')
+      chat.press(`The plot ${pasted(picture.replace(' ', '\\ '))}and ${pasted('/no/such.png')}`)
+      await chat.shows('and /no/such.png')
+      chat.press(ENTER)
+      await chat.shows('  Attached: my plot.png (3 bytes)')
+      await chat.shows('I asked a real shell.')
+      expect([await leave(chat), await messagesOf(terminal)]).toEqual([
+        0,
+        [
+          expect.stringMatching(
+            /^The plot @".*\/my plot\.png" and \/no\/such\.png\nAttached file: \.aetheel\/inbox\/\S+\/my plot\.png \(image\/png, 3 bytes\)$/,
+          ),
+        ],
+      ])
+    },
+  )
 })
 
 const ASK = { ...DEMO, AGENT_PERMISSIONS: 'ask' }
@@ -199,7 +208,7 @@ describe.concurrent('a question of the agent, at a terminal', () => {
   const KEYS =
     /y allow · a always, whatever it does to this file · n deny · d deny with a\s+reason · expires in 10 minutes/
 
-  atTerminal('is shown once, and answered by a key on an empty line alone', async (test) => {
+  it.runIf(existsSync(SCRIPT))('is shown once, and answered by a key on an empty line alone', async (test) => {
     const { terminal, chat } = await begin(test, ASK)
     chat.press(`edit a file${ENTER}`)
     await chat.shows(/\? claude wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt/)
@@ -220,7 +229,7 @@ describe.concurrent('a question of the agent, at a terminal', () => {
     ])
   })
 
-  atTerminal('is refused with a reason, which the agent is told', async (test) => {
+  it.runIf(existsSync(SCRIPT))('is refused with a reason, which the agent is told', async (test) => {
     const { terminal, chat } = await begin(test, ASK)
     chat.press(`edit a file${ENTER}`)
     await chat.shows(KEYS)
@@ -231,7 +240,7 @@ describe.concurrent('a question of the agent, at a terminal', () => {
     expect([await leave(chat), existsSync(join(terminal.project, 'aetheel-demo.txt'))]).toEqual([0, false])
   })
 
-  atTerminal('goes when it is answered elsewhere', async (test) => {
+  it.runIf(existsSync(SCRIPT))('goes when it is answered elsewhere', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(ASK)
     const chat = terminal.openAtTerminal(['chat'], ASK)
