@@ -64,9 +64,12 @@ export class TurnPrinter implements Printer {
   }
 }
 
-/** Whether an answer is what streamed last. The streamed text still has the lines that name files. */
+/**
+ * Whether an answer is what streamed last. The streamed text still has the lines that name files, and perhaps blank ones
+ * at its end.
+ */
 export function hasStreamed(streamed: string, answer: string): boolean {
-  return [streamed, readMediaTokens(streamed).text].some((said) => said.endsWith(answer))
+  return [streamed, readMediaTokens(streamed).text].some((said) => said.trimEnd().endsWith(answer.trimEnd()))
 }
 
 function describeActivity(event: AgentEvent): string | undefined {

@@ -87,7 +87,7 @@ async function fileCandidates(typed: string, directory: string): Promise<Candida
   const wanted = typed.toLowerCase()
   const ranked = (await filesBelow(directory, typed))
     .map((path) => ({ path, rank: rankOf(path.toLowerCase(), wanted) }))
-    .filter(({ rank }) => rank < 3)
+    .filter(({ path, rank }) => rank < 3 && path !== typed)
     .toSorted(
       (one, other) => one.rank - other.rank || depthOf(one.path) - depthOf(other.path) || compare(one.path, other.path),
     )

@@ -59,8 +59,10 @@ export class TerminalChat {
   #refusing: string | undefined
   #hint = ''
   #hintTimer: NodeJS.Timeout | undefined
-  /** What was pressed from the first Enter on, until messages can be taken. */
-  #early: Input[] | undefined = []
+  #isReady = false
+  #isTabbing = false
+  /** What was pressed while messages could not be taken, or Tab was looking for what to complete. */
+  #held: Input[] = []
   #isStopping = false
   #taking: Promise<void> = Promise.resolve()
   readonly #resized = (): void => this.view.draw()
@@ -99,9 +101,8 @@ export class TerminalChat {
 
   /** Messages can be taken. */
   ready(): void {
-    const early = this.#early ?? []
-    this.#early = undefined
-    for (const input of early) this.#take(input)
+    this.#isReady = true
+    this.#takeHeld()
   }
 
   close(): void {
@@ -132,7 +133,7 @@ export class TerminalChat {
   }
 
   #take(input: Input): void {
-    if (this.#isEarly(input)) return
+    if (this.#holds(input)) return
     if (this.#answers(input)) return
     this.view.questions.disturb()
     // The hint is what a second Ctrl-C answers.
@@ -143,12 +144,19 @@ export class TerminalChat {
     this.#show()
   }
 
-  #isEarly(input: Input): boolean {
+  /** Whether it has to wait: what was pressed before it is not done. */
+  #holds(input: Input): boolean {
     const name = input.kind === 'key' ? input.name : ''
-    if (!this.#early || name === 'ctrl-c' || name === 'ctrl-d') return false
-    if (this.#early.length === 0 && name !== 'enter') return false
-    this.#early.push(input)
-    return true
+    if (name === 'ctrl-c') this.#held = []
+    if (name === 'ctrl-c' || name === 'ctrl-d') return false
+    const isWaiting = this.#isTabbing || this.#held.length > 0 || (!this.#isReady && name === 'enter')
+    if (isWaiting) this.#held.push(input)
+    return isWaiting
+  }
+
+  #takeHeld(): void {
+    const held = this.#held.splice(0)
+    for (const input of held) this.#take(input)
   }
 
   #pasted(text: string): EditorState {
@@ -295,11 +303,14 @@ export class TerminalChat {
 
   /** Takes the candidate; the first time, only if there is no other. */
   async #tab(): Promise<void> {
-    const isOpen = this.#completion !== undefined
     if (this.#refusing !== undefined) return
-    const completion = this.#completion ?? (await this.#offer())
+    const open = this.#completion
+    this.#isTabbing = true
+    const completion = open ?? (await this.#offer())
     const candidate = completion?.candidates[this.#selected]
-    if (completion && candidate && (isOpen || completion.candidates.length === 1)) this.#accept(completion, candidate)
+    if (completion && candidate && (open || completion.candidates.length === 1)) this.#accept(completion, candidate)
+    this.#isTabbing = false
+    this.#takeHeld()
     this.#show()
   }
 
