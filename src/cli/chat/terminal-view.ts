@@ -11,6 +11,7 @@ import { OWN_COMMANDS } from './plain-view.js'
 import { QuestionPanel } from './question-panel.js'
 import type { LiveRows, Screen } from './screen.js'
 import { type Line, span, truncate, wrap } from './styled-text.js'
+import { localTime, withLocalTimes } from './local-time.js'
 import { clock, fold, toolWords } from './tool-lines.js'
 import { Transcript } from './transcript.js'
 import { noteLines, TurnView } from './turn-view.js'
@@ -80,7 +81,7 @@ export class TerminalView implements ChatView {
 
   note(text: string): void {
     if (this.#turn?.isRunning) this.#turn.note(text)
-    else this.#transcript.add('note', noteLines(text, this.width))
+    else this.#transcript.add('note', noteLines(withLocalTimes(text, this.now()), this.width))
     this.changed()
   }
 
@@ -237,13 +238,4 @@ export class TerminalView implements ChatView {
       return truncate([name, span(`  ${about}`, 'dim')], this.width)
     })
   }
-}
-
-/** In the time of this terminal; with the date if it is not today. */
-function localTime(at: number, now: number): string {
-  const two = (value: number): string => String(value).padStart(2, '0')
-  const date = new Date(at)
-  const time = `${two(date.getHours())}:${two(date.getMinutes())}`
-  const isToday = date.toDateString() === new Date(now).toDateString()
-  return isToday ? time : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`
 }

@@ -2,6 +2,7 @@ import { isAskedNotice } from '../../approvals/approval-words.js'
 import type { AgentEvent } from '../../backends/types.js'
 import { oneLine, printable } from '../../core/one-line.js'
 import { hasStreamed, type Printer } from '../turn-printer.js'
+import { withLocalTimes } from './local-time.js'
 import { codeLines, markdownLines } from './markdown.js'
 import { type MarkdownPart, MarkdownStream } from './markdown-stream.js'
 import { type Line, span, wrap } from './styled-text.js'
@@ -70,10 +71,10 @@ export class TurnView implements Printer {
     this.options.onChange()
   }
 
+  /** Above what is not finished: a paragraph or a code block goes on behind it. */
   note(text: string): void {
-    this.#endText()
-    const { transcript, width } = this.options
-    transcript.add('note', noteLines(text, width()))
+    const { transcript, width, now } = this.options
+    transcript.add('note', noteLines(withLocalTimes(text, now()), width()))
     this.options.onChange()
   }
 

@@ -162,6 +162,45 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     ])
   })
 
+  it.runIf(existsSync(SCRIPT))(
+    'shows each line of an answer once, also of one that is higher than the window',
+    async (test) => {
+      const { terminal, chat } = await begin(test, FAKE, [], 60, 10)
+      const items = Array.from({ length: 40 }, (_, index) => `- item ${index + 1}\n`)
+      const code = ['\n```ts\n', 'const a = 1\n', '```\n', '\n**Done.**']
+      const said = [...items, ...code]
+      const steps = [
+        START,
+        { say: said.slice(0, 20) },
+        { waitFor: 'go' },
+        { say: said.slice(20) },
+        { answer: said.slice(20).join('') },
+      ]
+      chat.press(`${onOneLine(terminal.prompt(...steps))}${ENTER}`)
+      await chat.shows('• item 20')
+      chat.press(`/queue${ENTER}`)
+      await chat.shows('Mode followup')
+      terminal.write('go', '')
+      await chat.shows(/Done\.\n\n>$/)
+      const { text } = chat.terminal
+      expect([await leave(chat), text.match(/• item \d+|const a = 1|Done\./g)]).toEqual([
+        0,
+        [...items.map((item) => item.trimEnd().replace('-', '•')), 'const a = 1', 'Done.'],
+      ])
+    },
+  )
+
+  it.runIf(existsSync(SCRIPT))('says in words, without the log, that the agent is not there', async (test) => {
+    const terminal = new Terminal(test)
+    const chat = terminal.openAtTerminal(['chat'], {})
+    const exitCode = await chat.exited
+    expect([exitCode, chat.terminal.text]).toEqual([
+      1,
+      expect.stringMatching(/The agent claude cannot be used\. .*npm install/),
+    ])
+    expect(chat.stdout).not.toContain('{"level"')
+  })
+
   it.runIf(existsSync(SCRIPT))('completes commands, their arguments and files of the project', async (test) => {
     const { terminal, chat } = await begin(test, DEMO)
     terminal.write('poem.txt', '')
