@@ -169,13 +169,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
       const items = Array.from({ length: 40 }, (_, index) => `- item ${index + 1}\n`)
       const code = ['\n```ts\n', 'const a = 1\n', '```\n', '\n**Done.**']
       const said = [...items, ...code]
-      const steps = [
-        START,
-        { say: said.slice(0, 20) },
-        { waitFor: 'go' },
-        { say: said.slice(20) },
-        { answer: said.slice(20).join('') },
-      ]
+      const steps = [START, { say: said.slice(0, 20) }, { waitFor: 'go' }, { answer: said.slice(20) }]
       chat.press(`${onOneLine(terminal.prompt(...steps))}${ENTER}`)
       await chat.shows('• item 20')
       chat.press(`/queue${ENTER}`)
