@@ -3,14 +3,17 @@
 // Invariant: a key answers only what is on the screen, only while nothing is being written, and only if no other key was
 // pressed just before. What is typed by a person who is composing a message never allows anything.
 
+import { oneLine } from '../../core/one-line.js'
 import type { OpenQuestion, ParametersOf } from '../control/protocol.js'
-import { hardWrap, type Line, span, wrap } from './styled-text.js'
+import { hardWrap, type Line, span, truncate, wrap } from './styled-text.js'
 import type { Transcript } from './transcript.js'
 
 export type Decision = ParametersOf<'approvals.answer'>
 
 /** This long no key may have been pressed. */
-export const QUIET_MS = 700
+const QUIET_MS = 700
+const NAME_CHARACTERS = 80
+const SUMMARY_CHARACTERS = 300
 
 const HINTS = {
   free: 'It waits for your answer',
@@ -91,8 +94,12 @@ export class QuestionPanel {
     const question = this.#current
     if (!question) return []
     const { now, width } = this.options
+    // What was asked may have scrolled away.
+    const about = truncate([span(`Allow ${oneLine(question.summary, SUMMARY_CHARACTERS)}?`, 'bold')], width())
     const expiry = `expires in ${timeLeft(question.deadline - now())}`
-    if (!this.isReady(line === 'free')) return wrap([span(`${HINTS[line]} · ${expiry}`, 'dim')], width())
+    if (!this.isReady(line === 'free')) {
+      return [about, ...wrap([span(`${HINTS[line]} · ${expiry}`, 'dim')], width())]
+    }
     const always = question.remembers === 'file' ? 'always, whatever it does to this file' : 'always exactly this'
     const keys: [string, string][] = [
       ['y', 'allow'],
@@ -101,14 +108,17 @@ export class QuestionPanel {
       ['d', 'deny with a reason'],
     ]
     const spans = keys.flatMap(([key, meaning]) => [span(key, 'bold', 'yellow'), span(` ${meaning} · `)])
-    return wrap([...spans, span(expiry, 'dim')], width())
+    return [about, ...wrap([...spans, span(expiry, 'dim')], width())]
   }
 
   #show({ backend, toolName, request }: OpenQuestion): void {
     const { transcript, width } = this.options
     this.disturb()
-    const title = [span('? ', 'bold', 'yellow'), span(`${backend} wants to use ${toolName}`, 'bold')]
-    const lines = (request.trim() || 'without any input').split('\n')
+    const title = [
+      span('? ', 'bold', 'yellow'),
+      span(`${backend} wants to use ${oneLine(toolName, NAME_CHARACTERS)}`, 'bold'),
+    ]
+    const lines = request.split('\n')
     const body = lines.flatMap((line) => hardWrap([span(line)], Math.max(8, width() - 4)))
     const bar = span('  │ ', 'yellow')
     transcript.separate()

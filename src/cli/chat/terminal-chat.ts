@@ -49,7 +49,6 @@ export class TerminalChat {
   readonly #screen: Screen
   readonly #history: InputHistory
   #session: ChatSession | undefined
-  #place: ChatPlace | undefined
   #editor: EditorState = EMPTY
   #completion: Completion | undefined
   #selected = 0
@@ -95,8 +94,8 @@ export class TerminalChat {
   async greet(session: ChatSession, agentOf: (place: ChatPlace) => string, gateway: string): Promise<void> {
     await this.#readPlace(session)
     this.#session = session
-    if (this.#place)
-      this.view.showHeader(this.#place, agentOf(this.#place), `${gateway} · /help lists commands and keys`)
+    const { place } = this.view
+    if (place) this.view.showHeader(place, agentOf(place), `${gateway} · /help lists commands and keys`)
   }
 
   /** Messages can be taken. */
@@ -125,7 +124,7 @@ export class TerminalChat {
   async #readPlace(session: ChatSession): Promise<void> {
     try {
       const { conversation: address } = this.options
-      this.#place = await session.control?.call('chat.place', { address })
+      this.view.place = await session.control?.call('chat.place', { address })
     } catch (error) {
       // An older gateway does not know it: there is no header, and no completion of files.
       this.options.log.debug('chat.place-unknown', { error: messageOf(error) })
@@ -216,7 +215,7 @@ export class TerminalChat {
     const session = this.#session
     if (text.trim() === '' || !session) return
     this.#history.add(text)
-    const files = attachmentsIn(text, this.#place?.directory)
+    const files = attachmentsIn(text, this.view.place?.directory)
     this.view.showSent(
       this.#editor,
       files.map(({ name, bytes }) => `Attached: ${name} (${describeBytes(bytes)})`),
@@ -328,7 +327,7 @@ export class TerminalChat {
     const { conversation: address } = this.options
     const found = await complete(editor, {
       commands: [...COMMANDS, ...OWN_COMMANDS],
-      directory: this.#place?.directory,
+      directory: this.view.place?.directory,
       suggest: async (command, typed) => {
         const answer = await this.#session?.control
           ?.call('chat.suggest', { address, command, typed })

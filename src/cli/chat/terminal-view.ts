@@ -1,6 +1,6 @@
 // What a chat looks like on a terminal.
 
-import { printable } from '../../core/one-line.js'
+import { oneLine, printable } from '../../core/one-line.js'
 import type { ChatView } from '../chat-session.js'
 import type { ChatPlace, HistoryEntry, OpenQuestion } from '../control/protocol.js'
 import type { Candidate } from './completion.js'
@@ -12,7 +12,7 @@ import { QuestionPanel } from './question-panel.js'
 import type { LiveRows, Screen } from './screen.js'
 import { type Line, span, truncate, wrap } from './styled-text.js'
 import { localTime, withLocalTimes } from './local-time.js'
-import { clock, fold, toolWords } from './tool-lines.js'
+import { clock, fold } from './tool-lines.js'
 import { Transcript } from './transcript.js'
 import { noteLines, TurnView } from './turn-view.js'
 
@@ -34,6 +34,7 @@ const FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'
 const SHOWN_CANDIDATES = 6
 const SHOWN_OWN_LINES = 12
 const INPUT_ROWS = 10
+const TOOL_CHARACTERS = 60
 
 const KEYS = `Keys: Alt+Enter, Ctrl+J, Shift+Enter, or \\ before Enter: another line
 Tab: complete a command, its argument or @file; Up, Down: what you wrote before
@@ -45,6 +46,8 @@ export class TerminalView implements ChatView {
   readonly help = `${OWN_COMMANDS}\n${KEYS}`
   readonly questions: QuestionPanel
   input: InputState
+  /** Who answers, and where, if it is known. */
+  place: ChatPlace | undefined
   readonly #transcript = new Transcript()
   #turn: TurnView | undefined
   /** When the message that is being worked on was sent. */
@@ -176,6 +179,7 @@ export class TerminalView implements ChatView {
       transcript: this.#transcript,
       width: () => this.width,
       now: this.now,
+      directory: () => this.place?.directory,
       onChange: () => this.changed(),
     }
   }
@@ -217,7 +221,7 @@ export class TerminalView implements ChatView {
       ? 'Waiting for your answer'
       : tool === undefined
         ? (turn?.activity ?? 'Waiting')
-        : `Running ${toolWords({ name: tool, input: {} })}`
+        : `Running ${oneLine(tool, TOOL_CHARACTERS)}`
     const words = [doing, clock(passed), ...(turn?.model === undefined ? [] : [turn.model]), 'Esc stops']
     return [truncate([span(`${frame} `, 'cyan'), span(words.join(' · '), 'dim')], this.width)]
   }

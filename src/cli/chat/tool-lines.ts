@@ -10,6 +10,8 @@ import { type Line, type Span, span, truncate, widthOfLine } from './styled-text
 export interface RunningTool {
   id: string
   name: string
+  /** What it works on, on one line. */
+  subject: string
   input: Record<string, unknown>
   startedAt: number
 }
@@ -38,8 +40,10 @@ export function finishedLines(tool: RunningTool, result: ToolResult, now: number
   return [toolLine(mark, tool, now - tool.startedAt, width), ...details]
 }
 
-export function toolWords({ name, input }: Pick<RunningTool, 'name' | 'input'>): string {
-  return `${oneLine(name, NAME_CHARACTERS)} ${oneLine(subjectOf(input), SUBJECT_CHARACTERS)}`.trim()
+/** A path within the agent's directory is shown from there: its end tells more than its beginning. */
+export function subjectWithin(input: Record<string, unknown>, directory: string | undefined): string {
+  const subject = oneLine(subjectOf(input), SUBJECT_CHARACTERS)
+  return directory !== undefined && subject.startsWith(`${directory}/`) ? subject.slice(directory.length + 1) : subject
 }
 
 /** `85 s` as a clock shows it: `1:25`. */
@@ -58,13 +62,9 @@ export function fold<T>(lines: readonly T[], shown: number): { lines: readonly T
   return { lines: lines.slice(0, shown), more: lines.length - shown }
 }
 
-function toolLine(mark: Span, { name, input }: RunningTool, durationMs: number, width: number): Line {
+function toolLine(mark: Span, { name, subject }: RunningTool, durationMs: number, width: number): Line {
   const time = span(`  ${clock(durationMs)}`, 'dim')
-  const words = [
-    mark,
-    span(oneLine(name, NAME_CHARACTERS), 'bold'),
-    span(` ${oneLine(subjectOf(input), SUBJECT_CHARACTERS)}`),
-  ]
+  const words = [mark, span(oneLine(name, NAME_CHARACTERS), 'bold'), span(` ${subject}`)]
   return [...truncate(words, width - widthOfLine([time])), time]
 }
 

@@ -6,13 +6,15 @@ import { withLocalTimes } from './local-time.js'
 import { codeLines, markdownLines } from './markdown.js'
 import { type MarkdownPart, MarkdownStream } from './markdown-stream.js'
 import { type Line, span, wrap } from './styled-text.js'
-import { finishedLines, runningLine, type RunningTool } from './tool-lines.js'
+import { finishedLines, runningLine, type RunningTool, subjectWithin } from './tool-lines.js'
 import type { Transcript } from './transcript.js'
 
 export interface TurnViewOptions {
   transcript: Transcript
   width(): number
   now(): number
+  /** Where the agent works, if that is on this machine. */
+  directory(): string | undefined
   /** There is something new to show. */
   onChange(): void
 }
@@ -51,10 +53,7 @@ export class TurnView implements Printer {
         break
       case 'tool_use':
         this.#endText()
-        this.#tools.push({
-          ...{ id: event.toolId, name: event.toolName, input: event.toolInput },
-          startedAt: this.options.now(),
-        })
+        this.#tools.push(this.#tool(event.toolId, event.toolName, event.toolInput))
         break
       case 'tool_result':
         this.#endTool(event)
@@ -127,9 +126,14 @@ export class TurnView implements Printer {
     const known = this.#tools.find(({ id }) => id === event.toolId)
     this.#endText()
     this.#tools = this.#tools.filter((tool) => tool !== known)
-    const tool = known ?? { id: event.toolId, name: event.toolName, input: {}, startedAt: now() }
+    const tool = known ?? this.#tool(event.toolId, event.toolName, {})
     transcript.add('tool', finishedLines(tool, event, now(), width()))
     this.activity = 'Thinking'
+  }
+
+  #tool(id: string, name: string, input: Record<string, unknown>): RunningTool {
+    const { directory, now } = this.options
+    return { id, name, subject: subjectWithin(input, directory()), input, startedAt: now() }
   }
 
   #addParts(parts: MarkdownPart[]): void {

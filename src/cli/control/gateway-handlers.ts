@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { MAX_OPEN_QUESTIONS } from '../../approvals/approval-service.js'
-import { pathOf, shownFields } from '../../approvals/asked-input.js'
+import { inputText } from '../../approvals/approval-words.js'
+import { pathOf } from '../../approvals/asked-input.js'
 import type { TerminalChannel } from '../../channels/terminal.js'
 import type { ChannelHost, OutgoingFile, Place } from '../../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../../config.js'
@@ -150,7 +151,7 @@ async function chatPlace(
 function openQuestion(approval: Approval): OpenQuestion {
   const { id, messageId, backend, toolName, summary, subject, deadline } = approval
   const remembers = subject === undefined ? undefined : pathOf(approval) ? ('file' as const) : ('call' as const)
-  return defined({ id, messageId, backend, toolName, summary, request: shownFields(approval), remembers, deadline })
+  return defined({ id, messageId, backend, toolName, summary, request: inputText(approval), remembers, deadline })
 }
 
 async function chooseProject(

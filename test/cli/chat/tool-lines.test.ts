@@ -1,17 +1,23 @@
 import { expect, it } from 'vitest'
 import { painter } from '../../../src/cli/chat/styled-text.js'
-import { clock, finishedLines, runningLine } from '../../../src/cli/chat/tool-lines.js'
+import { clock, finishedLines, runningLine, subjectWithin } from '../../../src/cli/chat/tool-lines.js'
 
 const { paint } = painter(false)
 
 function done(name: string, input: Record<string, unknown>, content: string, isError = false, width = 60): string {
-  return finishedLines({ id: 't', name, input, startedAt: 0 }, { content, isError }, 12_000, width)
+  return finishedLines(
+    { id: 't', name, subject: subjectWithin(input, '/srv/shop'), input, startedAt: 0 },
+    { content, isError },
+    12_000,
+    width,
+  )
     .map(paint)
     .join('\n')
 }
 
 it('is one line with a clock', () => {
-  const tool = { id: 't', name: 'Bash', input: { command: 'npm test\nls', description: 'x' }, startedAt: 0 }
+  const input = { command: 'npm test\nls', description: 'x' }
+  const tool = { id: 't', name: 'Bash', subject: subjectWithin(input, undefined), input, startedAt: 0 }
   expect([paint(runningLine(tool, 12_300, 40)), paint(runningLine(tool, 75_000, 20)), clock(3_725_000)]).toEqual([
     '● Bash npm test  12s',
     '● Bash npm te…  1:15',
@@ -23,7 +29,7 @@ it('folds a long output, and says of what is read only how much it is', () => {
   const output = Array.from({ length: 40 }, (_, index) => `line ${index + 1}`).join('\n')
   expect([
     done('Bash', { command: 'seq 40' }, output),
-    done('Read', { file_path: 'a.ts' }, output),
+    done('Read', { file_path: '/srv/shop/a.ts' }, output),
     done('Bash', { command: 'no' }, 'no: not found\n', true),
   ]).toEqual([
     '✓ Bash seq 40  12s\n  line 1\n  line 2\n  line 3\n  line 4\n  … 36 more lines',

@@ -238,7 +238,7 @@ const ASK = { ...DEMO, AGENT_PERMISSIONS: 'ask' }
 
 describe.concurrent('a question of the agent, at a terminal', () => {
   const KEYS =
-    /y allow · a always, whatever it does to this file · n deny · d deny with a\s+reason · expires in 10 minutes/
+    /Allow Write: \S+\?\ny allow · a always, whatever it does to this file · n deny · d deny with a\s+reason · expires in 10 minutes/
 
   it.runIf(existsSync(SCRIPT))('is shown once, and answered by a key on an empty line alone', async (test) => {
     const { terminal, chat } = await begin(test, ASK)
@@ -251,7 +251,7 @@ describe.concurrent('a question of the agent, at a terminal', () => {
     await chat.shows(KEYS)
     const hadWritten = existsSync(join(terminal.project, 'aetheel-demo.txt'))
     chat.press('y')
-    await chat.shows(/✓ Write \S+aetheel-demo\.txt {2}\d+s\n {2}\+ Written by [^]*I have written aetheel-demo\.txt\./)
+    await chat.shows(/✓ Write aetheel-demo\.txt {2}\d+s\n {2}\+ Written by [^]*I have written aetheel-demo\.txt\./)
     const asked = chat.terminal.text.match(/wants to use|Waits for an answer|\/approve|UTC/g)
     expect([await leave(chat), hadWritten, asked, terminal.read('aetheel-demo.txt')]).toEqual([
       0,
