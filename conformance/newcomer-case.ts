@@ -23,7 +23,7 @@ export const newcomer: Case = {
     const stage = await open(() => say(answer), openOneshot)
     const { environment, file } = await installed(stage)
     const options = { cwd: stage.sandbox.workspace, env: environment }
-    const [program, words] = atTerminal([process.execPath, file])
+    const [program, words] = atTerminal(`'${process.execPath}' '${file}'`)
     const gateway = new RunningCommand(spawn(program, words, options))
     for (const question of questions) {
       await gateway.printed(question)

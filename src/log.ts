@@ -22,8 +22,10 @@ interface LogOptions {
   /** Hides secrets that become known later; `secrets` are added to it. */
   scrubber?: Pick<Scrubber, 'add' | 'scrubJson'>
   /** Lines are JSON, or words if this is a terminal. */
-  destination?: Pick<NodeJS.WritableStream, 'write'> & { isTTY?: boolean }
+  destination?: LogDestination
 }
+
+export type LogDestination = Pick<NodeJS.WritableStream, 'write'> & { isTTY?: boolean }
 
 export function createLog({
   level = 'warn',

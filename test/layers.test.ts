@@ -47,7 +47,7 @@ const MAY_IMPORT: Record<string, string> = {
   service:
     'approvals archive backends channels config conversation credentials engine (gateway) media (metrics) (projects) runtime store streams turns',
   client: '(service)',
-  cli: 'approvals archive backends channels config credentials discord engine gateway kubernetes log media (opencode) processes projects runtime schedule service store turns whatsapp',
+  cli: 'approvals archive backends channels config conversation credentials discord engine gateway kubernetes log media (opencode) processes projects runtime schedule service store turns whatsapp',
   main: 'cli',
   index: 'backends claude codex gemini opencode pi turns',
 }

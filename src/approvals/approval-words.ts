@@ -1,5 +1,6 @@
 // Wording of approvals. Text from an agent goes into a code block that it cannot close.
 
+import type { ApprovalRequest } from '../backends/types.js'
 import { oneLine } from '../core/one-line.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
 import type { Approval, NewApproval } from '../store/approvals.js'
@@ -36,9 +37,22 @@ export function outcomeText(approval: Pick<Approval, 'state' | 'answeredBy' | 'a
   return outcomes[approval.state]
 }
 
+/** What is asked for, so that nothing changes the text direction or hides on a terminal. */
+export function inputText(approval: ApprovalRequest): string {
+  const text = shownFields(approval).trim() || 'without any input'
+  return text.replaceAll(/[\p{Cc}\p{Cs}\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu, (character) =>
+    character === '\n' || character === '\t' ? character : ' ',
+  )
+}
+
 /** For the run's events. */
 export function askedNotice(approval: NewApproval): string {
   return `Waits for an answer (${shortApprovalId(approval)}): ${approval.summary}`
+}
+
+/** Whether a notice says what the question itself says, too. */
+export function isAskedNotice(notice: string): boolean {
+  return /^Waits for an answer \([0-9a-f]{8}\): /.test(notice)
 }
 
 export function endedNotice(approval: Approval): string {
@@ -64,13 +78,8 @@ function requestText(approval: NewApproval): string {
 }
 
 function codeOf(approval: NewApproval): string {
-  const code = shownFields(approval).trim() || 'without any input'
-  // Nothing may close the block or change the text direction.
-  return code
-    .replaceAll('`', "'")
-    .replaceAll(/[\p{Cc}\p{Cs}\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu, (character) =>
-      character === '\n' || character === '\t' ? character : ' ',
-    )
+  // Nothing may close the block.
+  return inputText(approval).replaceAll('`', "'")
 }
 
 /** A name without markup. */

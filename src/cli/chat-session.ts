@@ -5,34 +5,51 @@
 //   connection broke or another gateway on the same database did the work, and then the record is read.
 // - A message keeps its platform id until the gateway has accepted it, so resending it after a disconnect is safe.
 // - A reply is shown once, however often and by whichever path it arrives.
+// - A question of an agent is open for as long as the record says so, whoever answers it and wherever.
 
 import { randomUUID } from 'node:crypto'
 import { wait } from '../core/async.js'
 import { defined } from '../core/defined.js'
-import type { Control, HistoryEntry, Push, ShownReply } from './control/protocol.js'
+import type { Control, HistoryEntry, OpenQuestion, Push, ShownReply } from './control/protocol.js'
 import { isCommand } from '../turns/accept.js'
 import { GatewayError, messageOf } from '../errors.js'
 import { oneLine } from '../core/one-line.js'
-import { type Output, TurnPrinter } from './turn-printer.js'
+import { NOBODY } from './terminal-approval.js'
+import type { Printer } from './turn-printer.js'
 
 export interface ChatSessionOptions {
   address: string
   author: string
   projectId?: string | undefined
-  stdout: Output
-  stderr: Output
-  width: number
+  view: ChatView
+  /** Nobody can answer what an agent asks for the sake of our messages: it is refused at once. */
+  refusesQuestions: boolean
   /** Undefined if no gateway is running. */
   connect(onPush: (push: Push) => void): Promise<Control | undefined>
   /** How long to wait for a lost gateway; absent, until it is back. */
   reconnectTimeoutMs?: number | undefined
+}
+
+/** What the person sees. */
+export interface ChatView {
+  /** How much of a line is worth showing. */
+  readonly width: number
+  /** Lines of `/help` about what only this view offers. */
+  readonly help: string
+  newPrinter(): Printer
+  /** What the gateway says, outside a turn. */
+  note(text: string): void
+  showHistory(entries: HistoryEntry[]): void
+  /** All that wait for an answer, oldest first. Absent if questions are shown as replies. */
+  showQuestions?(questions: OpenQuestion[]): void
   /** No answer is pending and nothing is being printed. */
-  onIdle(): void
+  idle(): void
 }
 
 interface SentMessage {
   platformId: string
   text: string
+  files: string[]
   /** Set once the gateway has accepted it. */
   messageId?: string
 }
@@ -44,7 +61,7 @@ interface ShownRun {
   /** Whether every event was seen from the first. */
   isWhole: boolean
   isOver: boolean
-  printer: TurnPrinter
+  printer: Printer
 }
 
 type EventPush = Extract<Push, { kind: 'event' }>
@@ -54,6 +71,8 @@ const RECONNECT_MS = 300
 /** Open messages beyond these are not followed. */
 const POLLED_ENTRIES = 400
 const HISTORY_ENTRIES = 50
+const REFUSED_ADVICE =
+  'To be asked, run "aetheel chat" in a terminal or use the dashboard; for an agent that need not ask, set agentPermissions to allow.'
 
 export class ChatSession {
   /** Whether any message went unanswered. */
@@ -70,6 +89,7 @@ export class ChatSession {
   #run: ShownRun | undefined
   /** Events of the next turn, held until the last turn's reply has arrived. */
   #held: EventPush[] = []
+  #hasQuestions = false
   #failedTurn: { messageId: string; problem: string; at: number } | undefined
   #polling: Promise<void> | undefined
   #mayBeMore = false
@@ -81,14 +101,18 @@ export class ChatSession {
 
   constructor(private readonly options: ChatSessionOptions) {}
 
-  /** Contract: rejects if the gateway refuses, as for an unknown project. */
-  async begin(control: Control, showsHistory: number): Promise<void> {
+  /**
+   * `greet` is called before the history is shown. Contract: rejects if the gateway refuses, as for an unknown project.
+   */
+  async begin(control: Control, showsHistory: number, greet = async (): Promise<void> => {}): Promise<void> {
     await this.#attach(control)
+    await greet()
     const { address } = this.options
     const { entries } = await control.call('chat.history', { address, afterSeq: 0, limit: HISTORY_ENTRIES })
     for (const entry of entries) if (entry.kind === 'reply') this.#shownReplies.add(entry.id)
     this.#advance(entries)
-    this.#printHistory(entries.slice(entries.length - showsHistory))
+    if (showsHistory > 0) this.options.view.showHistory(entries.slice(-showsHistory))
+    if (this.options.view.showQuestions) await this.#readQuestions()
     this.#poll = setInterval(() => void this.#catchUp(), POLL_MS)
   }
 
@@ -96,8 +120,9 @@ export class ChatSession {
     return this.#unanswered.length > 0
   }
 
-  get isConnected(): boolean {
-    return this.#control !== undefined
+  /** Undefined while the gateway is gone. */
+  get control(): Control | undefined {
+    return this.#control
   }
 
   onPush(push: Push): void {
@@ -112,14 +137,14 @@ export class ChatSession {
     }
   }
 
-  /** Handles a line the person typed. */
-  async take(line: string): Promise<void> {
+  /** Handles what the person wrote. `files` are attached to a message. */
+  async take(line: string, files: string[] = []): Promise<void> {
     this.#hasAsked ||= line.trim() !== ''
     this.hasOnlyBlanks = !this.#hasAsked
-    if (line.trim() === '') return this.options.onIdle()
+    if (line.trim() === '') return this.options.view.idle()
     if (line.trim() === '/history') return this.#showHistory()
     if (isCommand(line)) return this.#command(line)
-    this.#unanswered.push({ platformId: randomUUID(), text: line })
+    this.#unanswered.push({ platformId: randomUUID(), text: line, files })
     await this.#send()
   }
 
@@ -179,7 +204,7 @@ export class ChatSession {
     this.#note('! The gateway is back.')
     await this.#send()
     await this.#catchUp()
-    if (!this.isBusy) this.options.onIdle()
+    if (!this.isBusy) this.options.view.idle()
   }
 
   /** Sends what the gateway does not have yet, in order. */
@@ -194,9 +219,12 @@ export class ChatSession {
       const control = this.#control
       // Sent again after the reconnect.
       if (!control) return
-      const { platformId, text } = message
+      const { platformId, text, files } = message
       try {
-        const acceptance = await control.call('chat.send', { address, platformId, author, text })
+        const acceptance = await control.call('chat.send', {
+          ...{ address, platformId, author, text },
+          ...(files.length > 0 && { files }),
+        })
         message.messageId = acceptance.messageId
         if (acceptance.status !== 'accepted') continue
         const { position, notes, interrupts } = acceptance
@@ -217,13 +245,15 @@ export class ChatSession {
     const { address, author } = this.options
     return this.#ask(async (control) => {
       const { answer } = await control.call('chat.command', { address, author, line })
-      this.#note(line.trim() === '/help' ? `${answer}\n/history: what was said last\n/quit: leave` : answer)
+      this.#note(line.trim() === '/help' ? `${answer}\n${this.options.view.help}` : answer)
     })
   }
 
   #showHistory(): Promise<void> {
     const request = { address: this.options.address, afterSeq: 0, limit: HISTORY_ENTRIES }
-    return this.#ask(async (control) => this.#printHistory((await control.call('chat.history', request)).entries))
+    return this.#ask(async (control) => {
+      this.options.view.showHistory((await control.call('chat.history', request)).entries)
+    })
   }
 
   async #ask(ask: (control: Control) => Promise<void>): Promise<void> {
@@ -233,7 +263,7 @@ export class ChatSession {
     } catch (error) {
       this.#note(`Error: ${messageOf(error)}`)
     }
-    if (!this.isBusy) this.options.onIdle()
+    if (!this.isBusy) this.options.view.idle()
   }
 
   /** Reads what was not pushed from the record. */
@@ -262,6 +292,7 @@ export class ChatSession {
         this.#release()
         this.#lastProblem = ''
       }
+      if (this.#hasQuestions) await this.#readQuestions()
     } catch (error) {
       if (!isDisconnected(error)) this.#report(error)
     }
@@ -285,7 +316,7 @@ export class ChatSession {
     this.#unanswered = this.#unanswered.filter((other) => other !== message)
     if (this.isBusy) return
     for (const resolve of this.#onSettled.splice(0)) resolve()
-    this.options.onIdle()
+    this.options.view.idle()
   }
 
   #take(push: EventPush): void {
@@ -309,15 +340,21 @@ export class ChatSession {
     if (seq !== run.seq + 1) run.isWhole = false
     run.seq = seq
     if (run.isWhole) run.printer.show(event)
+    if (this.#hasQuestions && event.type === 'notice') void this.#catchUp()
     if (event.type !== 'complete') return
     run.isOver = true
     const { failure } = event.result
     if (failure) this.#failedTurn = { messageId, problem: failure.message, at: Date.now() }
   }
 
-  #showReply({ id, messageId, text, notes, isError, shownFiles = [] }: ShownReply): void {
-    if (this.#shownReplies.has(id)) return
-    this.#shownReplies.add(id)
+  #showReply(reply: ShownReply): void {
+    if (this.#shownReplies.has(reply.id)) return
+    this.#shownReplies.add(reply.id)
+    if (reply.question) void this.#showQuestion(reply, reply.question.id)
+    else this.#printReply(reply)
+  }
+
+  #printReply({ messageId, text, notes, isError, shownFiles = [] }: ShownReply): void {
     if (this.#held[0]?.messageId === messageId) this.#release()
     const isOfRun = this.#run !== undefined && this.#run.messageId === messageId
     if (!isOfRun) this.#run?.printer.break()
@@ -332,7 +369,7 @@ export class ChatSession {
     }
     for (const note of notes) printer.note(`! ${note}`)
     this.#release()
-    if (!this.isBusy) this.options.onIdle()
+    if (!this.isBusy) this.options.view.idle()
   }
 
   /** A turn that failed without a reply is retried; say so. */
@@ -344,32 +381,53 @@ export class ChatSession {
     const isOpen = entries.some(
       (entry) => entry.kind === 'message' && entry.id === failed.messageId && entry.state === 'open',
     )
-    if (isOpen) this.#note(`! It failed and is tried again: ${oneLine(failed.problem, this.options.width)}`)
+    if (isOpen) this.#note(`! It failed and is tried again: ${oneLine(failed.problem, this.options.view.width)}`)
   }
 
-  #printHistory(entries: HistoryEntry[]): void {
-    const { stdout, width } = this.options
-    const lastMessage = entries.findLastIndex(({ kind }) => kind === 'message')
-    for (const [index, entry] of entries.entries()) {
-      const time = new Date(entry.at).toISOString().slice(0, 16).replace('T', ' ')
-      const who = entry.kind === 'message' ? entry.author : entry.isError ? 'error' : 'agent'
-      const isWhole = entry.kind === 'reply' && index > lastMessage
-      // The answer to the last message may not have been read yet: show it in full.
-      stdout.write(
-        `${time}  ${oneLine(who, 20)}: ${isWhole ? entry.text : oneLine(entry.text, Math.max(width - 42, 20))}\n`,
-      )
-      if (!isWhole) continue
-      for (const file of entry.shownFiles ?? []) if ('place' in file) this.#newPrinter().file(file.place)
+  async #showQuestion(reply: ShownReply, id: string): Promise<void> {
+    // Which messages are ours is known when they have been taken.
+    await this.#sending
+    const questions = await this.#readQuestions()
+    if (questions && this.options.view.showQuestions) return
+    const question = questions?.find((open) => open.id === id)
+    const isOurs = this.#unanswered.some(({ messageId }) => messageId === question?.messageId)
+    if (question && isOurs && this.options.refusesQuestions) await this.#refuse(question)
+    else this.#printReply(reply)
+  }
+
+  /** Undefined if the gateway cannot tell. */
+  async #readQuestions(): Promise<OpenQuestion[] | undefined> {
+    try {
+      const answer = await this.#control?.call('chat.questions', { address: this.options.address })
+      if (!answer) return undefined
+      this.#hasQuestions = answer.questions.length > 0
+      this.options.view.showQuestions?.(answer.questions)
+      return answer.questions
+    } catch (error) {
+      if (!isDisconnected(error)) this.#report(error)
+      return undefined
     }
   }
 
-  #newPrinter(): TurnPrinter {
-    return new TurnPrinter(this.options.stdout, this.options.stderr)
+  async #refuse({ id, summary }: OpenQuestion): Promise<void> {
+    try {
+      await this.#control?.call('approvals.answer', { id, decision: 'deny', message: NOBODY })
+      this.#note(
+        `! Refused, since nobody can be asked here: ${oneLine(summary, this.options.view.width)}. ${REFUSED_ADVICE}`,
+      )
+    } catch (error) {
+      // Answered meanwhile, or the gateway has gone: the next run asks again.
+      if (!isDisconnected(error)) this.#report(error)
+    }
+  }
+
+  #newPrinter(): Printer {
+    return this.options.view.newPrinter()
   }
 
   #note(line: string): void {
     if (this.#run) this.#run.printer.note(line)
-    else this.options.stderr.write(`${line}\n`)
+    else this.options.view.note(line)
   }
 
   #report(error: unknown): void {

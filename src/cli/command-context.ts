@@ -3,7 +3,7 @@ import { secretsOfConfig } from '../config/secrets.js'
 import { defined } from '../core/defined.js'
 import { GLOBAL_OWNER } from '../credentials/credential-store.js'
 import { createScrubber } from '../credentials/scrubber.js'
-import { createLog, type Log, type LogLevel, secretsOf } from '../log.js'
+import { createLog, type Log, type LogDestination, type LogLevel, secretsOf } from '../log.js'
 import { guardedOwner } from '../processes/guarded-owner.js'
 import { ConfiguredAgents } from '../runtime/configured-agents.js'
 import type { Store } from '../store/store.js'
@@ -54,9 +54,9 @@ export class CommandContext {
   }
 
   /** A person reads the output, so by default only errors are logged. */
-  openLog(config: GatewayConfig, level: LogLevel = 'error'): Log {
+  openLog(config: GatewayConfig, level: LogLevel = 'error', destination?: LogDestination): Log {
     this.scrubber.add([...secretsOf(this.environment), ...secretsOfConfig(config)])
-    return createLog({ level: config.logLevel ?? level, scrubber: this.scrubber })
+    return createLog(defined({ level: config.logLevel ?? level, scrubber: this.scrubber, destination }))
   }
 
   /** Contract: nothing started for the agents is left afterwards. */

@@ -12,7 +12,8 @@ interface TerminalOptions {
   scrubber: Scrubber
 }
 
-const NOBODY = 'Nobody is there who could allow this. Go on without it, or end with what you would do and why.'
+/** Told to an agent that asks where nobody can answer. */
+export const NOBODY = 'Nobody is there who could allow this. Go on without it, or end with what you would do and why.'
 const REFUSED = 'The person who was asked has refused this.'
 
 /** Asks the person at the terminal, one question at a time. Without one, everything is denied. */

@@ -6,8 +6,19 @@ export type Output = Pick<NodeJS.WritableStream, 'write'>
 
 const ACTIVITY_CHARACTERS = 121
 
-/** Prints one turn: the agent's text on stdout, its activity on stderr. */
-export class TurnPrinter {
+/** Shows one turn to a person. */
+export interface Printer {
+  show(event: AgentEvent): void
+  note(line: string): void
+  /** Ends the streamed text if no answer will follow. */
+  break(): void
+  /** The answer of record, which may have streamed. */
+  answer(text: string): void
+  file(place: string): void
+}
+
+/** Prints one turn as plain text: what the agent says on stdout, its activity on stderr. */
+export class TurnPrinter implements Printer {
   #streamed = ''
   /** On a terminal, which shows both streams. */
   #isMidLine = false
@@ -43,9 +54,7 @@ export class TurnPrinter {
 
   /** Prints the answer of record unless it has streamed. The stream may be incomplete, as after a disconnect. */
   answer(text: string): void {
-    // The streamed text still has the lines that name files.
-    const isThere = [this.#streamed, readMediaTokens(this.#streamed).text].some((said) => said.endsWith(text))
-    if (!isThere) this.stdout.write(`${this.#streamed === '' ? '' : '\n\n'}${text}`)
+    if (!hasStreamed(this.#streamed, text)) this.stdout.write(`${this.#streamed === '' ? '' : '\n\n'}${text}`)
     if (this.#streamed !== '' || text !== '') this.stdout.write('\n')
     this.#isMidLine = false
   }
@@ -53,6 +62,14 @@ export class TurnPrinter {
   file(place: string): void {
     this.stdout.write(`File: ${printable(place)}\n`)
   }
+}
+
+/**
+ * Whether an answer is what streamed last. The streamed text still has the lines that name files, and perhaps blank ones
+ * at its end.
+ */
+export function hasStreamed(streamed: string, answer: string): boolean {
+  return [streamed, readMediaTokens(streamed).text].some((said) => said.trimEnd().endsWith(answer.trimEnd()))
 }
 
 function describeActivity(event: AgentEvent): string | undefined {

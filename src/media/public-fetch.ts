@@ -13,6 +13,7 @@ import { isIP, type LookupFunction } from 'node:net'
 import { abortable, startDeadline } from '../core/async.js'
 import { GatewayError, messageOf } from '../errors.js'
 import { describeBytes } from './byte-size.js'
+import { extensionOf } from './file-types.js'
 import { isPublicAddress } from './public-address.js'
 import { safeFileNames } from './safe-file-names.js'
 
@@ -54,24 +55,6 @@ const LOCAL_NAME = /^[^.]*\.?$|\.(localhost|local|internal|lan|home\.arpa)\.?$/i
 
 const MAX_REDIRECTS = 5
 const REDIRECTS = [301, 302, 303, 307, 308]
-
-/** For files whose URL has no extension, so that people's programs know how to open them. */
-const EXTENSIONS: Record<string, string> = {
-  'application/json': '.json',
-  'application/pdf': '.pdf',
-  'application/zip': '.zip',
-  'audio/mpeg': '.mp3',
-  'audio/ogg': '.ogg',
-  'image/gif': '.gif',
-  'image/jpeg': '.jpg',
-  'image/png': '.png',
-  'image/svg+xml': '.svg',
-  'image/webp': '.webp',
-  'text/csv': '.csv',
-  'text/html': '.html',
-  'text/plain': '.txt',
-  'video/mp4': '.mp4',
-}
 
 /**
  * Contract: throws `request_invalid` if it may not or cannot be fetched, `too_large` if it exceeds the limit; the
@@ -201,7 +184,7 @@ async function read(response: IncomingMessage, maxBytes: number): Promise<Buffer
 function describe({ headers }: IncomingMessage, url: URL): Omit<FetchedFile, 'content'> {
   const [type = ''] = (headers['content-type'] ?? '').toLowerCase().split(';', 1)
   const given = declaredName(headers['content-disposition']) ?? decode(url.pathname.split('/').at(-1) ?? '')
-  const extension = /\.[a-z\d]{1,15}$/i.test(given) ? '' : (EXTENSIONS[type.trim()] ?? '')
+  const extension = /\.[a-z\d]{1,15}$/i.test(given) ? '' : (extensionOf(type.trim()) ?? '')
   const [name = ''] = safeFileNames([`${given === '' ? 'file' : given}${extension}`])
   return { name, ...(type.trim() !== '' && { type: type.trim() }) }
 }

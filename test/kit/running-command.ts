@@ -4,9 +4,9 @@ import type { Readable, Writable } from 'node:stream'
 /** Gives a command its own terminal. */
 export const SCRIPT = '/usr/bin/script'
 
-/** The program and arguments that run a command at a terminal of its own. SHELL must be a POSIX shell. */
-export function atTerminal(command: string[]): [string, string[]] {
-  return [SCRIPT, ['-qec', command.map((word) => `'${word}'`).join(' '), '/dev/null']]
+/** What runs a line of shell at a terminal of its own. SHELL must be a POSIX shell. */
+export function atTerminal(line: string): [string, string[]] {
+  return [SCRIPT, ['-qec', line, '/dev/null']]
 }
 
 export type Child = ChildProcessByStdio<Writable, Readable, Readable>

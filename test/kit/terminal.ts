@@ -1,12 +1,14 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { inject, type TestContext } from 'vitest'
 import { AgentScript, type Step } from '../contract/agent-script.js'
+import { EmulatedTerminal } from './emulated-terminal.js'
 import { livingProcesses } from './living-processes.js'
 import { atTerminal, type Child, RunningCommand } from './running-command.js'
 import { processDirectory } from './temporary-directory.js'
+import { until } from './waiting.js'
 
 const MAIN = join(inject('buildDirectory'), 'src/main.js')
 
@@ -14,6 +16,34 @@ interface Ended {
   exitCode: number | null
   stdout: string
   stderr: string
+}
+
+/** As a person sees it: what is on the screen, rather than what was written. */
+export class CommandAtTerminal extends RunningCommand {
+  constructor(
+    child: Child,
+    readonly terminal: EmulatedTerminal,
+    /** Names the device. */
+    private readonly ttyFile: string,
+  ) {
+    super(child)
+    child.stdout.on('data', (chunk: string) => this.terminal.write(chunk))
+  }
+
+  /** Settles when the screen, or what scrolled away from it, shows this. */
+  async shows(expected: string | RegExp): Promise<void> {
+    await until(
+      () => (typeof expected === 'string' ? this.terminal.text.includes(expected) : expected.test(this.terminal.text)),
+      () => `${String(expected)} on this screen: ${this.terminal.text}`,
+    )
+  }
+
+  /** The kernel tells the command. */
+  resize(columns: number, rows: number): void {
+    const device = readFileSync(this.ttyFile, 'utf8').trim()
+    execFileSync('stty', ['-F', device, 'cols', String(columns), 'rows', String(rows)])
+    this.terminal.resize(columns, rows)
+  }
 }
 
 /** A person's machine: a home, a project, programs and a temporary directory. */
@@ -58,11 +88,13 @@ export class Terminal {
     return this.#spawn(process.execPath, [MAIN, ...args], env)
   }
 
-  /** As `open`, at a terminal. */
-  openAtTerminal(args: string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
-    return new RunningCommand(
-      this.#spawn(...atTerminal([process.execPath, MAIN, ...args]), { ...env, SHELL: '/bin/sh' }),
-    )
+  /** As `open`, at a terminal of its own. */
+  openAtTerminal(args: string[], env: NodeJS.ProcessEnv = {}, columns = 80, rows = 24): CommandAtTerminal {
+    const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ')
+    const line = `/usr/bin/stty cols ${columns} rows ${rows}; /usr/bin/tty > '${this.directory}/tty'; exec ${command}`
+    const variables = { TERM: 'xterm-256color', ...env, SHELL: '/bin/sh' }
+    const child = this.#spawn(...atTerminal(line), variables)
+    return new CommandAtTerminal(child, new EmulatedTerminal(columns, rows), join(this.directory, 'tty'))
   }
 
   #spawn(executable: string, args: string[], env: NodeJS.ProcessEnv): Child {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { diffOf } from '../../web/src/parts/diff.js'
-import { fileChangesOf, subjectOf } from '../../web/src/tool-input.js'
+import { diffOf } from '../../src/core/line-diff.js'
+import { fileChangesOf, subjectOf } from '../../src/core/tool-input.js'
 
 describe('what a tool is given', () => {
   it.each([

@@ -1,42 +1,17 @@
 // Markdown of agents and people as nodes. It never becomes HTML: a tag in it is text like any other, and what is not
 // known here is shown as it was written.
 
-import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
+import type { MarkedToken, Token, Tokens } from 'marked'
 import { type ComponentChildren, h } from 'preact'
-import { decodeEntities } from './entities.js'
+import { BoundedLexer, DEEPEST } from '../../src/core/bounded-markdown.js'
+import { decodeEntities } from '../../src/core/entities.js'
 import { Code } from './parts/code.js'
 
-/** Deeper ones are nobody's text, and would exhaust the stack. */
-const DEEPEST = 24
-/** In longer ones emphasis is not looked for, which takes the square of the time. */
-const LONGEST_PARAGRAPH = 3_000
 const SAFE_SCHEMES = ['http:', 'https:', 'mailto:']
 const HEADINGS = ['h3', 'h4', 'h5', 'h6'] as const
 
 export function markdownNodes(text: string): ComponentChildren {
-  return blocks(new BoundedLexer({ gfm: true, breaks: true }).lex(text), 0)
-}
-
-/** Contract: takes a time that grows with the length alone, however the text is made. */
-class BoundedLexer extends Lexer {
-  #depth = 0
-
-  override blockTokens<List extends Token[]>(text: string, tokens?: List, isClipped?: boolean): List {
-    if (this.#depth > DEEPEST) return asWritten(text, tokens) as List
-    this.#depth += 1
-    const found = super.blockTokens(text, tokens, isClipped)
-    this.#depth -= 1
-    return found as List
-  }
-
-  override inlineTokens(text: string, tokens?: Token[]): Token[] {
-    return text.length > LONGEST_PARAGRAPH ? asWritten(text, tokens) : super.inlineTokens(text, tokens)
-  }
-}
-
-function asWritten(text: string, tokens: Token[] = []): Token[] {
-  tokens.push({ type: 'text', raw: text, text })
-  return tokens
+  return blocks(new BoundedLexer().lex(text), 0)
 }
 
 function blocks(tokens: Token[], depth: number): ComponentChildren {

@@ -1,6 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline'
+import { createInterface, type Interface } from 'node:readline'
 import type { ReadStream, WriteStream } from 'node:tty'
 import { type Command, InvalidArgumentError } from 'commander'
 import { TerminalChannel } from '../../channels/terminal.js'
@@ -9,19 +7,20 @@ import type { CommandContext } from '../command-context.js'
 import { ControlClient } from '../control/client.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { LocalControl } from '../control/local-control.js'
-import { type Control, type Push, socketPath } from '../control/protocol.js'
-import { messageOf } from '../../errors.js'
+import { type ChatPlace, type Control, type Push, socketPath } from '../control/protocol.js'
 import { makeHome, startGateway } from '../../gateway.js'
 import { requireBackend } from '../../runtime/required-agents.js'
-import type { Log } from '../../log.js'
-import { ChatSession } from '../chat-session.js'
+import type { Log, LogDestination } from '../../log.js'
+import type { TerminalView } from '../chat/terminal-view.js'
+import { PlainView } from '../chat/plain-view.js'
+import { ChatSession, type ChatView } from '../chat-session.js'
 import { terminalSafe } from '../terminal-safe.js'
-import type { Output } from '../turn-printer.js'
+import { DEMO_AGENT_NAME } from './start.js'
 
 interface ChatOptions {
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
-  log: Log
+  openLog(destination?: LogDestination): Log
   conversation: string
   projectId: string | undefined
   showsHistory: boolean
@@ -35,8 +34,6 @@ interface ChatOptions {
 }
 
 const HISTORY_AT_START = 10
-const MAX_LINES = 500
-const LINES_FILE = 'chat-history'
 /** A script must not wait forever for a gateway that nobody restarts. */
 const SCRIPT_RECONNECT_TIMEOUT_MS = 30_000
 
@@ -52,7 +49,7 @@ export function registerChat(program: Command, context: CommandContext): void {
       const exitCode = await chat({
         config,
         environment: context.environment,
-        log: context.openLog(config),
+        openLog: (destination) => context.openLog(config, 'error', destination),
         conversation: flags.conversation,
         projectId: flags.project,
         showsHistory: flags.history,
@@ -68,52 +65,129 @@ export function registerChat(program: Command, context: CommandContext): void {
 
 /** Chats until the person leaves. Returns the exit code. */
 async function chat(options: ChatOptions): Promise<number> {
-  const { config, environment, log, conversation, projectId, stdin, stdout, stderr, signal } = options
-  const isInteractive = stdin.isTTY && stdout.isTTY
-  makeHome(config)
+  makeHome(options.config)
+  const { stdin, stdout, environment } = options
+  const isAtTerminal = stdin.isTTY && stdout.isTTY
+  // A simple terminal can neither move the cursor nor tell keys apart.
+  if (!isAtTerminal || environment['TERM'] === 'dumb') return chatInPlainText(options, isAtTerminal)
+  return chatOnScreen(options)
+}
 
-  const path = socketPath(config.home)
-  let screen: Screen | undefined
-  const session = new ChatSession({
-    address: conversation,
-    author: environment['USER'] || 'terminal',
-    projectId,
-    stdout: terminalSafe({ isTTY: stdout.isTTY, write: (text) => (screen ?? stdout).write(String(text)) }),
-    stderr: terminalSafe({
-      isTTY: stderr.isTTY,
-      write: (text) => (screen ? screen.write(String(text), stderr) : stderr.write(String(text))),
-    }),
-    reconnectTimeoutMs: isInteractive ? undefined : SCRIPT_RECONNECT_TIMEOUT_MS,
-    width: stdout.columns || 120,
-    connect: (onPush) => ControlClient.connect(path, onPush),
-    onIdle: () => screen?.prompt(),
-  })
-  const onPush = (push: Push): void => session.onPush(push)
-  const running = await ControlClient.connect(path, onPush)
-  const control = running ?? (await startOwnGateway(config, environment, log, conversation, onPush))
+async function chatOnScreen(options: ChatOptions): Promise<number> {
+  const { config, environment, conversation, stdin, stdout, stderr, signal } = options
+  // Others need not load it.
+  const { historyFileIn, TerminalChat } = await import('../chat/terminal-chat.js')
+  let shown: TerminalView | undefined
+  // A line of the log must not tear what is on the screen.
+  const destination: LogDestination = {
+    isTTY: stderr.isTTY,
+    write: (line) => {
+      if (!stderr.isTTY || !shown) return stderr.write(line)
+      shown.note(String(line).trimEnd())
+      return true
+    },
+  }
+  const log = options.openLog(destination)
+  const historyFile = historyFileIn(config.home)
+  const terminal = new TerminalChat({ stdin, stdout, environment, historyFile, conversation, log })
+  let farewell = ''
   try {
-    if (isInteractive) {
-      const { backend, pid } = await control.call('status', {})
-      const whose = running ? `the gateway (process ${pid})` : 'no gateway runs, so this is one of its own'
-      stdout.write(`Conversation ${conversation} with ${backend}: ${whose}. /help lists what else you can do.\n`)
+    terminal.open()
+    const { view } = terminal
+    shown = view
+    const session = newSession(options, view, false)
+    const { control, gateway } = await connectOrStart(options, log, (push) => session.onPush(push))
+    try {
+      const agentOf = ({ backend, isDemo }: ChatPlace): string => (isDemo ? DEMO_AGENT_NAME : backend)
+      const greet = async (): Promise<void> => terminal.greet(session, agentOf, gateway.words)
+      await session.begin(control, options.showsHistory ? HISTORY_AT_START : 0, greet)
+      options.onInterrupt(() => void terminal.interrupt())
+      terminal.ready()
+      await Promise.race([terminal.left, aborted(signal)])
+      if (session.isBusy && !signal.aborted) farewell = farewellOf(gateway)
+    } finally {
+      await session.close()
+      // The session closes it only if it has begun.
+      await control.close()
     }
-    await session.begin(control, isInteractive && options.showsHistory ? HISTORY_AT_START : 0)
-    screen = new Screen(options, isInteractive, log)
-    await untilDone(session, screen, options)
-    if (!isInteractive && session.hasOnlyBlanks) {
+  } finally {
+    shown = undefined
+    terminal.close()
+  }
+  if (farewell !== '') stderr.write(farewell)
+  return 0
+}
+
+async function chatInPlainText(options: ChatOptions, isPerson: boolean): Promise<number> {
+  const { stdin, stdout, stderr, signal } = options
+  const log = options.openLog()
+  const view = new PlainView(terminalSafe(stdout), terminalSafe(stderr), stdout.columns || 120)
+  const session = newSession(options, view, !isPerson)
+  const { control, gateway } = await connectOrStart(options, log, (push) => session.onPush(push))
+  let lines: Interface | undefined
+  try {
+    await session.begin(control, isPerson && options.showsHistory ? HISTORY_AT_START : 0)
+    if (isPerson) stderr.write(`${gateway.words}. /help lists what else you can do.\n`)
+    // Not before: lines that nobody listens to are lost.
+    lines = createInterface({ input: stdin, terminal: false })
+    await untilDone(session, lines, options)
+    if (!isPerson && session.hasOnlyBlanks) {
       stderr.write('The message is empty. Write what the agent should do.\n')
       return 1
     }
-    if (!session.isBusy) return session.hasFailed && !isInteractive ? 1 : 0
-    const kept = running ? 'The gateway goes on with it' : 'Your message is kept and answered by the next gateway'
-    if (!signal.aborted) stderr.write(`${kept}; "aetheel chat" shows the answer.\n`)
-    return isInteractive ? 0 : 1
+    if (!session.isBusy) return session.hasFailed && !isPerson ? 1 : 0
+    if (!signal.aborted) stderr.write(farewellOf(gateway))
+    return isPerson ? 0 : 1
   } finally {
-    screen?.close()
+    lines?.close()
     await session.close()
-    // The session closes it only if it has begun.
     await control.close()
   }
+}
+
+function newSession(
+  { config, environment, conversation, projectId }: ChatOptions,
+  view: ChatView,
+  isScript: boolean,
+): ChatSession {
+  return new ChatSession({
+    address: conversation,
+    author: environment['USER'] || 'terminal',
+    projectId,
+    view,
+    refusesQuestions: isScript,
+    reconnectTimeoutMs: isScript ? SCRIPT_RECONNECT_TIMEOUT_MS : undefined,
+    connect: (onPush) => ControlClient.connect(socketPath(config.home), onPush),
+  })
+}
+
+interface ChatGateway {
+  /** One that runs by itself, rather than one of this chat. */
+  isRunning: boolean
+  words: string
+}
+
+async function connectOrStart(
+  { config, environment, conversation }: ChatOptions,
+  log: Log,
+  onPush: (push: Push) => void,
+): Promise<{ control: Control; gateway: ChatGateway }> {
+  const running = await ControlClient.connect(socketPath(config.home), onPush)
+  if (!running) {
+    const control = await startOwnGateway(config, environment, log, conversation, onPush)
+    const words = `Conversation ${conversation}: no gateway runs, so this is one of its own`
+    return { control, gateway: { isRunning: false, words } }
+  }
+  const { pid } = await running.call('status', {})
+  return {
+    control: running,
+    gateway: { isRunning: true, words: `Conversation ${conversation}: the gateway (process ${pid})` },
+  }
+}
+
+function farewellOf({ isRunning }: ChatGateway): string {
+  const kept = isRunning ? 'The gateway goes on with it' : 'Your message is kept and answered by the next gateway'
+  return `${kept}; "aetheel chat" shows the answer.\n`
 }
 
 function nameArgument(value: string): string {
@@ -137,113 +211,29 @@ async function startOwnGateway(
   return new LocalControl(gatewayHandlers(gateway, terminal, config, Date.now), () => gateway.stop(), onPush)
 }
 
-/** Settles when the person leaves, or when the input has ended and everything is answered. */
-async function untilDone(session: ChatSession, screen: Screen, { signal, onInterrupt }: ChatOptions): Promise<void> {
+/** Settles when the input has ended and everything is answered, or when somebody ends it. */
+async function untilDone(session: ChatSession, lines: Interface, { signal, onInterrupt }: ChatOptions): Promise<void> {
   await new Promise<void>((resolve) => {
     let taking: Promise<void> = Promise.resolve()
     let isStopping = false
     const interrupt = async (): Promise<void> => {
-      if (isStopping || !session.isBusy || !session.isConnected) return resolve()
+      if (isStopping || !session.isBusy || !session.control) return resolve()
       isStopping = true
       await session.stopTurn()
       isStopping = false
     }
-    screen.onLine((line) => {
+    lines.on('line', (line) => {
       taking = taking.then(() => (line.trim() === '/quit' ? resolve() : session.take(line)))
     })
-    screen.onInterrupt(() => void interrupt())
+    lines.once('close', () => void taking.then(() => session.answered()).then(resolve))
     onInterrupt(() => void interrupt())
-    screen.onEnd(() => void taking.then(() => session.answered()).then(resolve))
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-    screen.prompt()
+    void aborted(signal).then(resolve)
   })
 }
 
-/** Lines in, text out. On a terminal, the prompt makes way for printed text. */
-class Screen {
-  readonly #lines: Interface
-  #isPrompting = false
-  #isClosed = false
-
-  constructor(
-    private readonly options: Pick<ChatOptions, 'config' | 'stdin' | 'stdout'>,
-    private readonly isInteractive: boolean,
-    log: Log,
-  ) {
-    const { config, stdin, stdout } = options
-    const file = join(config.home, LINES_FILE)
-    this.#lines = isInteractive
-      ? createInterface({
-          input: stdin,
-          output: stdout,
-          prompt: '> ',
-          history: readLines(file),
-          historySize: MAX_LINES,
-          removeHistoryDuplicates: true,
-        })
-      : createInterface({ input: stdin, terminal: false })
-    this.#lines.on('history', (lines: string[]) => saveLines(file, lines, log))
-    this.#lines.on('line', () => {
-      this.#isPrompting = false
-    })
-    this.#lines.on('close', () => {
-      this.#isClosed = true
-    })
-  }
-
-  onLine(listener: (line: string) => void): void {
-    this.#lines.on('line', listener)
-  }
-
-  onInterrupt(listener: () => void): void {
-    this.#lines.on('SIGINT', listener)
-  }
-
-  onEnd(listener: () => void): void {
-    this.#lines.once('close', listener)
-    if (this.#isClosed) listener()
-  }
-
-  write(text: string, output: Output = this.options.stdout): boolean {
-    this.#hidePrompt()
-    return output.write(text)
-  }
-
-  prompt(): void {
-    if (!this.isInteractive || this.#isClosed) return
-    this.#lines.prompt(true)
-    this.#isPrompting = true
-  }
-
-  close(): void {
-    this.#hidePrompt()
-    this.#lines.close()
-  }
-
-  #hidePrompt(): void {
-    if (!this.#isPrompting) return
-    this.#isPrompting = false
-    const { stdout } = this.options
-    moveCursor(stdout, 0, -this.#lines.getCursorPos().rows)
-    cursorTo(stdout, 0)
-    clearScreenDown(stdout)
-  }
-}
-
-/** Newest first, as readline wants them. */
-function readLines(file: string): string[] {
-  try {
-    return readFileSync(file, 'utf8').split('\n').filter(Boolean).toReversed().slice(0, MAX_LINES)
-  } catch {
-    return [] // No history yet.
-  }
-}
-
-function saveLines(file: string, lines: string[], log: Log): void {
-  try {
-    writeFileSync(file, `${lines.toReversed().join('\n')}\n`, { mode: 0o600 })
-  } catch (error) {
-    log.warn('chat-history.not-written', { error: messageOf(error) })
-  }
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  await new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 }

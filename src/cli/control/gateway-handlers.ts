@@ -1,15 +1,22 @@
 import { randomUUID } from 'node:crypto'
+import { MAX_OPEN_QUESTIONS } from '../../approvals/approval-service.js'
+import { inputText } from '../../approvals/approval-words.js'
+import { pathOf } from '../../approvals/asked-input.js'
 import type { TerminalChannel } from '../../channels/terminal.js'
 import type { ChannelHost, OutgoingFile, Place } from '../../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../../config.js'
+import { choiceOf } from '../../conversation/conversation-choice.js'
 import { defined } from '../../core/defined.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Gateway } from '../../gateway.js'
+import { localFile } from '../../media/local-file.js'
+import { describeWorkplace } from '../../runtime/agent-choice.js'
 import type { HttpServer } from '../../service/server.js'
+import type { Approval } from '../../store/approvals.js'
 import type { Message } from '../../store/inbox.js'
 import type { Delivery } from '../../store/outbox.js'
 import { operations } from './operations.js'
-import type { Handlers, HistoryEntry, ShownFile } from './protocol.js'
+import type { ChatPlace, Handlers, HistoryEntry, OpenQuestion, ShownFile } from './protocol.js'
 
 /** Messages in a history are cut to this; the author knows the rest. */
 const MESSAGE_CHARACTERS = 2_000
@@ -71,7 +78,27 @@ export function gatewayHandlers(
       return { entries: entries.slice(-limit) }
     },
 
-    'chat.send': (message) => host.onMessage({ ...message, ...placeOf(message.address) }),
+    'chat.send': async ({ files = [], ...message }) => {
+      const attached = await Promise.all(files.map(localFile))
+      return host.onMessage({
+        ...message,
+        ...placeOf(message.address),
+        ...(attached.length > 0 && { files: attached }),
+      })
+    },
+
+    'chat.place': ({ address }) => chatPlace(gateway, config, terminal.name, placeOf(address)),
+
+    'chat.questions': async ({ address }) => {
+      const conversation = await store.conversations.find(terminal.name, address)
+      if (!conversation) return { questions: [] }
+      const wanted = { states: ['asked' as const], conversationId: conversation.id }
+      return { questions: (await store.approvals.list(wanted, MAX_OPEN_QUESTIONS)).map(openQuestion).toReversed() }
+    },
+
+    'chat.suggest': async ({ address, command, typed }) => ({
+      suggestions: await host.suggest(placeOf(address), command, typed),
+    }),
 
     'event.send': async ({ kind, text }) => {
       const { outputChannelId: address, discordBotToken } = config
@@ -99,6 +126,32 @@ export function gatewayHandlers(
       answer: await host.onCommand(placeOf(address), author, line),
     }),
   }
+}
+
+async function chatPlace(
+  { agents, store }: Gateway,
+  config: GatewayConfig,
+  channel: string,
+  { address, projectId: assigned }: Place,
+): Promise<ChatPlace> {
+  const conversation = await store.conversations.find(channel, address)
+  const projectId = conversation?.projectId ?? assigned
+  const choice = await choiceOf({ config, agents, store }, { channel, ...conversation, ...defined({ projectId }) })
+  const { backend, model, workplace } = choice
+  return defined({
+    backend,
+    isDemo: config.isDemoAgent && backend === config.agentBackend,
+    model,
+    projectId,
+    workplace: describeWorkplace(workplace),
+    directory: workplace.pod ? undefined : workplace.directory,
+  })
+}
+
+function openQuestion(approval: Approval): OpenQuestion {
+  const { id, messageId, backend, toolName, summary, subject, deadline } = approval
+  const remembers = subject === undefined ? undefined : pathOf(approval) ? ('file' as const) : ('call' as const)
+  return defined({ id, messageId, backend, toolName, summary, request: inputText(approval), remembers, deadline })
 }
 
 async function chooseProject(

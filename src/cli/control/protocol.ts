@@ -10,7 +10,14 @@
 import { REMEMBERED } from '../../approvals/answer-approval.js'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { type Acceptance, EVENT_KINDS, type LiveEvent, type OutgoingReply } from '../../channels/types.js'
+import {
+  type Acceptance,
+  EVENT_KINDS,
+  type LiveEvent,
+  type OutgoingReply,
+  type Question,
+  type Suggestion,
+} from '../../channels/types.js'
 import type { BeatResult } from '../../schedule/heartbeat.js'
 import type { LoginLink } from '../../service/server.js'
 import type { MessageState } from '../../store/schema.js'
@@ -27,7 +34,17 @@ export const PARAMETERS = {
   'dashboard.link': z.object({}),
   'chat.attach': z.object({ address: name(), projectId: name().exactOptional() }),
   'chat.history': z.object({ address: name(), afterSeq: z.int().min(0), limit: z.int().min(1).max(500) }),
-  'chat.send': z.object({ address: name(), platformId: name(), author: name(), text: z.string() }),
+  'chat.send': z.object({
+    address: name(),
+    platformId: name(),
+    author: name(),
+    text: z.string(),
+    /** Absolute paths on this machine. */
+    files: z.array(z.string().max(4_096).startsWith('/')).max(50).exactOptional(),
+  }),
+  'chat.place': z.object({ address: name() }),
+  'chat.questions': z.object({ address: name() }),
+  'chat.suggest': z.object({ address: name(), command: name(), typed: z.string().max(1_000) }),
   'chat.command': z.object({ address: name(), author: name(), line: z.string() }),
   'event.send': z.object({ kind: z.enum(EVENT_KINDS), text: z.string() }),
   'queue.retry': z.object({ id: name() }),
@@ -69,6 +86,10 @@ interface Results {
   /** The latest `limit` entries after `afterSeq`, oldest first. */
   'chat.history': { entries: HistoryEntry[] }
   'chat.send': Acceptance
+  'chat.place': ChatPlace
+  /** Those that wait for an answer, oldest first. */
+  'chat.questions': { questions: OpenQuestion[] }
+  'chat.suggest': { suggestions: Suggestion[] }
   'chat.command': { answer: string }
   'event.send': Acceptance
   /** With the full id. */
@@ -94,6 +115,35 @@ export interface GatewayStatus {
   dashboardUrl?: string
 }
 
+/** Who answers in a conversation, and where. */
+export interface ChatPlace {
+  backend: string
+  /** The demonstration agent stands in for it. */
+  isDemo: boolean
+  /** Absent if it is the agent's own choice. */
+  model?: string
+  projectId?: string
+  /** Where the agent works, in words. */
+  workplace: string
+  /** The same, if it is on this machine. */
+  directory?: string
+}
+
+/** What an agent asks to be allowed. */
+export interface OpenQuestion {
+  id: string
+  messageId: string
+  backend: string
+  toolName: string
+  /** Tool and input on one line. */
+  summary: string
+  /** The input. What is cut off says so. */
+  request: string
+  /** What "always" would allow, if it can be offered: whatever is done to the one file, or exactly this call. */
+  remembers?: 'file' | 'call'
+  deadline: number
+}
+
 /** `seq` orders messages and replies of one conversation. */
 export type HistoryEntry =
   /** Long texts are cut. */
@@ -107,6 +157,7 @@ export interface ShownReply {
   notes: string[]
   isError: boolean
   shownFiles?: ShownFile[]
+  question?: Question
 }
 
 /** A file named in an answer: its path or URL, or why it is withheld. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { HELP_TEXT } from '../../../src/conversation/command-descriptions.js'
@@ -6,7 +6,6 @@ import { openStore } from '../../../src/store/store.js'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../kit/agents.js'
 import { DEMO_AGENT } from '../../kit/agents.js'
-import { SCRIPT } from '../../kit/running-command.js'
 import { Terminal } from '../../kit/terminal.js'
 import { SILENT_LOG } from '../../kit/log.js'
 
@@ -244,39 +243,39 @@ describe.concurrent('aetheel chat, without a gateway', () => {
   })
 })
 
-describe.concurrent('aetheel chat, at a terminal', () => {
-  it.runIf(existsSync(SCRIPT))(
-    'shows what was said, asks for lines, and keeps them for the person alone',
-    async (test) => {
-      const terminal = new Terminal(test)
-      await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
-      const chat = terminal.openAtTerminal(['chat'], DEMO)
-      await chat.printed('> ')
-      chat.type('What is my name?')
-      await chat.printed(/session\.[^]*session\.\s[^]*> /)
-      chat.type('/quit')
-      const exitCode = await chat.exited
-      const kept = join(terminal.home, '.aetheel/chat-history')
-      expect([exitCode, chat.stdout, readFileSync(kept, 'utf8'), statSync(kept).mode & 0o777]).toEqual([
-        0,
-        expect.stringMatching(
-          /^Conversation default with claude: [^]* {2}ada: My name is Ada\.\r\n[^]* {2}agent: Your name/,
-        ),
-        'What is my name?\n/quit\n',
-        0o600,
-      ])
-    },
-  )
-
-  it.runIf(existsSync(SCRIPT))('stops the turn on Ctrl-C, and leaves on the next', async (test) => {
+describe.concurrent('a question of the agent, in a pipe', () => {
+  it('is refused at once, since nobody can be asked', async (test) => {
     const terminal = new Terminal(test)
-    const chat = terminal.openAtTerminal(['chat', '--no-history'], FAKE)
-    await chat.printed('> ')
-    chat.type(terminal.prompt(START, { say: 'Working' }, { hang: true }).replaceAll('\n', '; '))
-    await chat.printed('Working')
-    chat.press('\u0003')
-    await chat.printed(/Stopped claude after \d+ s\.\r\n[^]*> /)
-    chat.press('\u0003')
-    expect([await chat.exited, terminal.leftovers()]).toEqual([0, []])
+    const gateway = await terminal.startGateway({ ...DEMO, AGENT_PERMISSIONS: 'ask' })
+    const chat = await terminal.run(['chat'], { stdin: 'Edit a file.\n' })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect([chat.exitCode, chat.stdout, chat.stderr, existsSync(join(terminal.project, 'aetheel-demo.txt'))]).toEqual([
+      0,
+      expect.stringMatching(/^I have changed nothing: Nobody is there who could allow this\. .*\n$/),
+      expect.stringMatching(
+        /^! Refused, since nobody can be asked here: Write: .*aetheel-demo\.txt\. To be asked, run "aetheel chat" in a terminal .*$/m,
+      ),
+      false,
+    ])
+  })
+
+  it('waits if it belongs to the message of somebody else', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway({ ...DEMO, AGENT_PERMISSIONS: 'ask' })
+    const first = terminal.open(['chat'], { AGENT_PERMISSIONS: 'ask' })
+    const second = terminal.open(['chat'])
+    second.type('/status')
+    await second.printed('agent: claude')
+    first.type('Edit a file.')
+    await second.printed('Refused')
+    second.endInput()
+    first.endInput()
+    gateway.kill('SIGTERM')
+    await Promise.all([first.exited, second.exited, gateway.exited])
+    expect([first.stderr.match(/since nobody can be asked/g), second.stderr.includes('since nobody')]).toEqual([
+      ['since nobody can be asked'],
+      false,
+    ])
   })
 })

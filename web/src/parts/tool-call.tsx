@@ -1,5 +1,5 @@
 import type { ToolBlock } from '../run-model.js'
-import { fileChangesOf, subjectOf } from '../tool-input.js'
+import { fileChangesOf, subjectOf } from '../../../src/core/tool-input.js'
 import { type Folds, useFold } from '../use-fold.js'
 import { Cut } from './cut.js'
 import { Duration } from './numbers.js'

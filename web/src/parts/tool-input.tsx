@@ -1,6 +1,6 @@
 import { Fragment } from 'preact'
 import { languageOf } from '../highlight.js'
-import { type FileChange, fileChangesOf } from '../tool-input.js'
+import { type FileChange, fileChangesOf } from '../../../src/core/tool-input.js'
 import { Code } from './code.js'
 import { Cut } from './cut.js'
 import { Diff } from './diff.js'

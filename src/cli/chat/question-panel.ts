@@ -1,0 +1,134 @@
+// A question of an agent, answered by a key.
+//
+// Invariant: a key answers only what is on the screen, only while nothing is being written, and only if no other key was
+// pressed just before. What is typed by a person who is composing a message never allows anything.
+
+import { oneLine } from '../../core/one-line.js'
+import type { OpenQuestion, ParametersOf } from '../control/protocol.js'
+import { hardWrap, type Line, span, truncate, wrap } from './styled-text.js'
+import type { Transcript } from './transcript.js'
+
+export type Decision = ParametersOf<'approvals.answer'>
+
+/** This long no key may have been pressed. */
+const QUIET_MS = 700
+const NAME_CHARACTERS = 80
+const SUMMARY_CHARACTERS = 300
+
+const HINTS = {
+  free: 'It waits for your answer',
+  writing: 'It waits for your answer: clear the line to answer by a key',
+  refusing: 'Enter refuses with this reason, Esc goes back',
+}
+
+interface PanelOptions {
+  transcript: Transcript
+  width(): number
+  now(): number
+  onChange(): void
+}
+
+export class QuestionPanel {
+  #open: OpenQuestion[] = []
+  #current: OpenQuestion | undefined
+  #quietSince = 0
+  #timer: NodeJS.Timeout | undefined
+  /** Answered here: the record may still say that they are open. */
+  readonly #answered = new Set<string>()
+
+  constructor(private readonly options: PanelOptions) {}
+
+  get current(): OpenQuestion | undefined {
+    return this.#current
+  }
+
+  get count(): number {
+    return this.#open.length
+  }
+
+  /** One question at a time is shown; the next when it has ended. */
+  update(questions: OpenQuestion[]): void {
+    this.#open = questions.filter(({ id }) => !this.#answered.has(id))
+    if (this.#open.some(({ id }) => id === this.#current?.id)) return
+    this.#current = this.#open[0]
+    if (this.#current) this.#show(this.#current)
+    this.options.onChange()
+  }
+
+  /** A key was pressed: none counts as an answer for a moment. */
+  disturb(): void {
+    this.#quietSince = this.options.now()
+    clearTimeout(this.#timer)
+    if (this.#current) this.#timer = setTimeout(() => this.options.onChange(), QUIET_MS + 1)
+  }
+
+  isReady(isLineEmpty: boolean): boolean {
+    return this.#current !== undefined && isLineEmpty && this.options.now() - this.#quietSince > QUIET_MS
+  }
+
+  /** What a key decides; `reason` if it is to be asked for first. Contract: undefined for every other key. */
+  decisionOf(key: string): Decision | 'reason' | undefined {
+    const question = this.#current
+    if (!question) return undefined
+    if (key === 'd') return 'reason'
+    if (key === 'n') return { id: question.id, decision: 'deny' }
+    if (key === 'y') return { id: question.id, decision: 'allow' }
+    return key === 'a' && question.remembers ? { id: question.id, decision: 'allow', remember: 'this' } : undefined
+  }
+
+  close(id: string): void {
+    this.#answered.add(id)
+    this.update(this.#open)
+  }
+
+  /** It could not be answered after all. */
+  reopen(id: string): void {
+    this.#answered.delete(id)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  hintLines(line: 'free' | 'writing' | 'refusing'): Line[] {
+    const question = this.#current
+    if (!question) return []
+    const { now, width } = this.options
+    // What was asked may have scrolled away.
+    const about = truncate([span(`Allow ${oneLine(question.summary, SUMMARY_CHARACTERS)}?`, 'bold')], width())
+    const expiry = `expires in ${timeLeft(question.deadline - now())}`
+    if (!this.isReady(line === 'free')) {
+      return [about, ...wrap([span(`${HINTS[line]} · ${expiry}`, 'dim')], width())]
+    }
+    const always = question.remembers === 'file' ? 'always, whatever it does to this file' : 'always exactly this'
+    const keys: [string, string][] = [
+      ['y', 'allow'],
+      ...(question.remembers ? ([['a', always]] as [string, string][]) : []),
+      ['n', 'deny'],
+      ['d', 'deny with a reason'],
+    ]
+    const spans = keys.flatMap(([key, meaning]) => [span(key, 'bold', 'yellow'), span(` ${meaning} · `)])
+    return [about, ...wrap([...spans, span(expiry, 'dim')], width())]
+  }
+
+  #show({ backend, toolName, request }: OpenQuestion): void {
+    const { transcript, width } = this.options
+    this.disturb()
+    const title = [
+      span('? ', 'bold', 'yellow'),
+      span(`${backend} wants to use ${oneLine(toolName, NAME_CHARACTERS)}`, 'bold'),
+    ]
+    const lines = request.split('\n')
+    const body = lines.flatMap((line) => hardWrap([span(line)], Math.max(8, width() - 4)))
+    const bar = span('  │ ', 'yellow')
+    transcript.separate()
+    transcript.add('question', [...wrap(title, width()), ...body.map((line) => [bar, ...line])])
+  }
+}
+
+function timeLeft(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000))
+  if (seconds < 100) return `${seconds} ${seconds === 1 ? 'second' : 'seconds'}`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 120 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`
+}

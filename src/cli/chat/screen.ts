@@ -1,0 +1,103 @@
+// The lines at the bottom of a terminal that change, below those that stay.
+//
+// Invariant: what is above the changing lines is never written again; it belongs to the terminal's own scrolling.
+
+import type { Line, Painter } from './styled-text.js'
+import { truncate, widthOfLine } from './styled-text.js'
+
+interface Output {
+  columns?: number
+  rows?: number
+  write(text: string): unknown
+}
+
+export interface LiveRows {
+  rows: Line[]
+  cursor: { row: number; column: number }
+}
+
+const ESC = '\u001B['
+const CLEAR_BELOW = `${ESC}J`
+const HIDE_CURSOR = `${ESC}?25l`
+const SHOW_CURSOR = `${ESC}?25h`
+/** Terminals that know it show everything between the two at once. */
+const BEGIN_UPDATE = `${ESC}?2026h`
+const END_UPDATE = `${ESC}?2026l`
+
+const NARROWEST = 20
+const LOWEST = 4
+
+export class Screen {
+  /** The widths of the rows drawn, and where the cursor was left. */
+  #drawn: { widths: number[]; row: number; column: number } | undefined
+  #lastDrawn = ''
+
+  constructor(
+    private readonly output: Output,
+    private readonly painter: Painter,
+  ) {}
+
+  /** Some terminals do not tell, or say 0. */
+  get #columns(): number {
+    return this.output.columns || 80
+  }
+
+  get #rows(): number {
+    return this.output.rows || 24
+  }
+
+  get width(): number {
+    return Math.max(NARROWEST, this.#columns)
+  }
+
+  get height(): number {
+    return Math.max(LOWEST, this.#rows)
+  }
+
+  /** Replaces the changing lines, with some above them that stay. */
+  draw(finished: Line[], live: LiveRows): void {
+    const { rows, cursor } = this.#fitting(live)
+    const painted = rows.map((row) => this.painter.paint(row))
+    const { column } = cursor
+    const below = rows.length - 1 - cursor.row
+    const drawn = [
+      painted.join('\r\n'),
+      below > 0 ? `${ESC}${below}A` : '',
+      '\r',
+      column > 0 ? `${ESC}${column}C` : '',
+    ].join('')
+    const isSame = finished.length === 0 && drawn === this.#lastDrawn && this.#drawn !== undefined
+    if (isSame) return
+    const above = finished.map((line) => `${this.painter.paint(line)}\r\n`).join('')
+    this.output.write(`${BEGIN_UPDATE}${HIDE_CURSOR}${this.#erase()}${above}${drawn}${SHOW_CURSOR}${END_UPDATE}`)
+    this.#drawn = { widths: rows.map(widthOfLine), row: cursor.row, column }
+    this.#lastDrawn = drawn
+  }
+
+  /** Removes the changing lines. */
+  clear(): void {
+    const erased = this.#erase()
+    if (erased !== '') this.output.write(erased)
+    this.#drawn = undefined
+  }
+
+  /** From the first changing line on. A terminal that became narrower has broken lines that were wider. */
+  #erase(): string {
+    if (!this.#drawn) return ''
+    const { widths, row, column } = this.#drawn
+    const columns = this.#columns
+    const above = widths.slice(0, row).reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0)
+    const up = above + Math.floor(column / columns)
+    return `${up > 0 ? `${ESC}${up}A` : ''}\r${CLEAR_BELOW}`
+  }
+
+  /** The last rows that fit, none wider than the terminal: the terminal must not scroll or break them. */
+  #fitting({ rows, cursor }: LiveRows): LiveRows {
+    const width = this.#columns
+    const first = Math.max(0, rows.length - this.#rows)
+    return {
+      rows: rows.slice(first).map((row) => truncate(row, width)),
+      cursor: { row: Math.max(0, cursor.row - first), column: Math.min(cursor.column, width - 1) },
+    }
+  }
+}

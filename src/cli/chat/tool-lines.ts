@@ -1,0 +1,113 @@
+// What an agent did with a tool, as quiet lines.
+
+import type { AgentEvent } from '../../backends/types.js'
+import { diffOf } from '../../core/line-diff.js'
+import { oneLine, printableLines } from '../../core/one-line.js'
+import { fileChangesOf, subjectOf } from '../../core/tool-input.js'
+import { codeSpans } from './code-colours.js'
+import { type Line, type Span, span, truncate, widthOfLine } from './styled-text.js'
+
+export interface RunningTool {
+  id: string
+  name: string
+  /** What it works on, on one line. */
+  subject: string
+  input: Record<string, unknown>
+  startedAt: number
+}
+
+type ToolResult = Pick<Extract<AgentEvent, { type: 'tool_result' }>, 'content' | 'isError'>
+
+const SHOWN_OUTPUT = 4
+const SHOWN_CHANGES = 30
+const NAME_CHARACTERS = 60
+const SUBJECT_CHARACTERS = 300
+/** Only the beginning of a huge output is looked at. */
+const READ_CHARACTERS = 20_000
+/** What they give back is for the agent: a file, or a list. */
+const READING_TOOL = /^(?:read|grep|glob|ls|list|view)(?:_|$)|(?:file|todo|many_files)$/i
+
+/** While it runs. */
+export function runningLine(tool: RunningTool, now: number, width: number): Line {
+  return toolLine(span('● ', 'yellow'), tool, now - tool.startedAt, width)
+}
+
+/** When it is done. */
+export function finishedLines(tool: RunningTool, result: ToolResult, now: number, width: number): Line[] {
+  const mark = result.isError ? span('✗ ', 'red') : span('✓ ', 'green')
+  const changes = result.isError ? [] : changeLines(tool, width)
+  const details = changes.length > 0 ? changes : outputLines(tool, result, width)
+  return [toolLine(mark, tool, now - tool.startedAt, width), ...details]
+}
+
+/** A path within the agent's directory is shown from there: its end tells more than its beginning. */
+export function subjectWithin(input: Record<string, unknown>, directory: string | undefined): string {
+  const subject = oneLine(subjectOf(input), SUBJECT_CHARACTERS)
+  return directory !== undefined && subject.startsWith(`${directory}/`) ? subject.slice(directory.length + 1) : subject
+}
+
+/** `85 s` as a clock shows it: `1:25`. */
+export function clock(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
+  if (seconds < 60) return `${seconds}s`
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
+  const two = (value: number): string => String(value).padStart(2, '0')
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
+}
+
+/** At most this many lines, then how many there are more. */
+export function fold<T>(lines: readonly T[], shown: number): { lines: readonly T[]; more: number } {
+  // Saying that one line is left out takes a line.
+  if (lines.length <= shown + 1) return { lines, more: 0 }
+  return { lines: lines.slice(0, shown), more: lines.length - shown }
+}
+
+function toolLine(mark: Span, { name, subject }: RunningTool, durationMs: number, width: number): Line {
+  const time = span(`  ${clock(durationMs)}`, 'dim')
+  const words = [mark, span(oneLine(name, NAME_CHARACTERS), 'bold'), span(` ${subject}`)]
+  return [...truncate(words, width - widthOfLine([time])), time]
+}
+
+function changeLines({ name, input }: RunningTool, width: number): Line[] {
+  const lines = fileChangesOf(name, input).flatMap((change): Line[] =>
+    change.kind === 'patch'
+      ? change.patch.split('\n').map((line) => codeSpans(line, 'diff'))
+      : diffOf(change.before, change.after).map(({ kind, text }) => {
+          if (kind === 'added') return [span(`+ ${text}`, 'green')]
+          if (kind === 'removed') return [span(`- ${text}`, 'red')]
+          return [span(kind === 'gap' ? text : `  ${text}`, 'dim')]
+        }),
+  )
+  return folded(lines, SHOWN_CHANGES, width)
+}
+
+function outputLines({ name }: RunningTool, { content, isError }: ToolResult, width: number): Line[] {
+  const text = printableLines(content.slice(0, READ_CHARACTERS)).trimEnd()
+  if (text === '') return []
+  const rest = content.slice(READ_CHARACTERS).trimEnd()
+  const lines = text.split('\n')
+  const more = rest === '' ? 0 : rest.split('\n').length - 1
+  if (!isError && READING_TOOL.test(name)) return [indented([span(linesText(lines.length + more), 'dim')], width)]
+  const formats = isError ? (['red'] as const) : (['dim'] as const)
+  return folded(
+    lines.map((line) => [span(line, ...formats)]),
+    SHOWN_OUTPUT,
+    width,
+    more,
+  )
+}
+
+function folded(all: Line[], shown: number, width: number, moreBehind = 0): Line[] {
+  const { lines, more } = fold(all, shown)
+  const left = more + moreBehind
+  const rows = lines.map((line) => indented(line, width))
+  return left === 0 ? rows : [...rows, indented([span(`… ${linesText(left, 'more ')}`, 'dim')], width)]
+}
+
+function linesText(count: number, which = ''): string {
+  return `${count} ${which}${count === 1 ? 'line' : 'lines'}`
+}
+
+function indented(line: Line, width: number): Line {
+  return truncate([span('  '), ...line], width)
+}

@@ -1,0 +1,48 @@
+// The lines of a text before and after a change.
+
+import { diffLines } from 'diff'
+
+const MOST_LINES = 2_000
+/** Further apart, the texts are shown one after the other: comparing them would take too long. */
+const MOST_CHANGES = 500
+const LONGEST_LINE = 1_000
+const CONTEXT_LINES = 3
+
+export interface DiffLine {
+  kind: 'same' | 'added' | 'removed' | 'gap'
+  text: string
+}
+
+/** Contract: bounded, whatever the texts are. */
+export function diffOf(before: string, after: string): DiffLine[] {
+  const changes = diffLines(before, after, { maxEditLength: MOST_CHANGES }) ?? [
+    { value: before, removed: true, added: false },
+    { value: after, added: true, removed: false },
+  ]
+  const lines = changes.flatMap(({ value, added, removed }, index) => {
+    const texts = value.replace(/\n$/, '').split('\n').map(cutLine)
+    if (added || removed) return texts.map((text): DiffLine => ({ kind: added ? 'added' : 'removed', text }))
+    return contextOf(texts, index === 0, index === changes.length - 1)
+  })
+  return lines.length <= MOST_LINES
+    ? lines
+    : [...lines.slice(0, MOST_LINES), { kind: 'gap', text: `… ${lines.length - MOST_LINES} more lines` }]
+}
+
+function cutLine(text: string): string {
+  return text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)} …` : text
+}
+
+/** Of what stays the same, only what is near a change. */
+function contextOf(texts: string[], isFirst: boolean, isLast: boolean): DiffLine[] {
+  const start = isFirst ? 0 : CONTEXT_LINES
+  const end = isLast ? 0 : CONTEXT_LINES
+  const same = (text: string): DiffLine => ({ kind: 'same', text })
+  if (texts.length <= start + end + 1) return texts.map(same)
+  const left = texts.length - start - end
+  return [
+    ...texts.slice(0, start).map(same),
+    { kind: 'gap', text: `… ${left} lines` },
+    ...texts.slice(texts.length - end).map(same),
+  ]
+}

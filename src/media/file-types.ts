@@ -1,0 +1,28 @@
+/** Kinds of files whose names tell their type, and the other way round. */
+const EXTENSIONS: Record<string, string> = {
+  'application/json': '.json',
+  'application/pdf': '.pdf',
+  'application/zip': '.zip',
+  'audio/mpeg': '.mp3',
+  'audio/ogg': '.ogg',
+  'image/gif': '.gif',
+  'image/jpeg': '.jpg',
+  'image/png': '.png',
+  'image/svg+xml': '.svg',
+  'image/webp': '.webp',
+  'text/csv': '.csv',
+  'text/html': '.html',
+  'text/plain': '.txt',
+  'video/mp4': '.mp4',
+}
+
+/** With its dot; undefined if the type is not known. */
+export function extensionOf(type: string): string | undefined {
+  return EXTENSIONS[type]
+}
+
+/** Undefined if the name does not tell. */
+export function typeOfName(name: string): string | undefined {
+  const lower = name.toLowerCase().replace(/\.jpeg$/, '.jpg')
+  return Object.entries(EXTENSIONS).find(([, extension]) => lower.endsWith(extension))?.[0]
+}
