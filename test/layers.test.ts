@@ -2,6 +2,7 @@
 // `backends` and of `channels`. Everything may import `core`, `errors` and the types of `log`.
 
 import { readdirSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
@@ -37,7 +38,7 @@ const MAY_IMPORT: Record<string, string> = {
   schedule: '(channels) config prompt (runtime) (store)',
   streams: '(backends) (store)',
   turns:
-    '(approvals) (archive) (backends) (channels) (config) conversation credentials engine kubernetes media (metrics) processes projects prompt runtime (store) (streams)',
+    '(approvals) (archive) backends (channels) (config) conversation credentials engine kubernetes media (metrics) processes projects prompt runtime (store) (streams)',
 
   metrics: 'backends (turns)',
   'gateway-parts':
@@ -54,9 +55,8 @@ const MAY_IMPORT: Record<string, string> = {
 
 const EVERYWHERE = ['core', 'errors', '(log)']
 
-const imports = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts'))
-  .flatMap((file) => importsOf(file))
+const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+const imports = FILES.flatMap((file) => importsOf(file))
 
 test('each room imports only from those it may', () => {
   const refused = imports.filter(({ from, to, isType }) => {
@@ -79,6 +79,16 @@ test('no rule is there for nothing', () => {
   expect(rules.filter((rule) => !used.has(rule))).toEqual([])
 })
 
+test('what is imported from a package is installed with ours', () => {
+  const { dependencies } = JSON.parse(readFileSync(join(SRC, '../package.json'), 'utf8')) as { dependencies: object }
+  const missing = FILES.flatMap((file) =>
+    packagesOf(file)
+      .filter((name) => !isBuiltin(name) && !Object.hasOwn(dependencies, name))
+      .map((name) => `${file} imports ${name}`),
+  )
+  expect(missing).toEqual([])
+})
+
 interface Import {
   file: string
   from: string
@@ -94,6 +104,13 @@ function importsOf(file: string): Import[] {
     const [from, to] = [roomOf(file), roomOf(target)]
     return from === to ? [] : [{ file, from, to, isType: type !== undefined }]
   })
+}
+
+/** Types are needed only to compile. */
+function packagesOf(file: string): string[] {
+  const text = readFileSync(join(SRC, file), 'utf8')
+  const found = text.matchAll(/^(?:import|export)(?! type\b)[^;'"]*?from '([^.'][^']*)'|\bimport\('([^.'][^']*)'\)/gm)
+  return [...found].map(([, named, loaded]) => /^(?:@[^/]+\/)?[^/]+/.exec(named ?? loaded ?? '')?.[0] ?? '')
 }
 
 function roomOf(file: string): string {
