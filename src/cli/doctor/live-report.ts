@@ -9,7 +9,7 @@ import { EventScrubber } from '../../credentials/event-scrubber.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { timeOfDay } from '../../runtime/time-words.js'
 import type { ProbedAgent } from '../probed-agents.js'
-import { run } from './agents-report.js'
+import { adviceToRun } from './agents-report.js'
 import type { Finding } from './findings.js'
 
 export interface LiveOptions {
@@ -79,7 +79,7 @@ interface Context {
 
 function explain(failure: AgentFailure, { name, model, login, now }: Context): Omit<Finding, 'mark'> {
   const words = oneLine(failure.message.split('\n').find((line) => line.trim() !== '') ?? '', MAX_CHARACTERS)
-  const fix = login ? [run(login.fix)] : []
+  const fix = login ? [adviceToRun(login.fix)] : []
   switch (failure.reason) {
     case 'auth':
       if (login?.state === 'logged-out' || NOT_LOGGED_IN.test(failure.message)) {
