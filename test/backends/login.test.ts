@@ -212,7 +212,7 @@ const OPENCODE: Row[] = [
   ],
 ]
 
-const piFix = 'pi, then /login'
+const piFix = 'pi # and there: /login'
 const PI: Row[] = [
   ['nothing', { recording: 'login-none.txt' }, { state: 'logged-out', fix: piFix }],
   ['a key', { environment: { ANTHROPIC_API_KEY: 'x' } }, byVariable('ANTHROPIC_API_KEY')],

@@ -5,7 +5,8 @@ import { defined } from '../../core/defined.js'
 import { byProviderKey, type LoginPlace, type LoginReading, textOf } from '../engine/login.js'
 import type { AgentLogin } from '../types.js'
 
-const FIX = 'pi, then /login'
+/** The comment survives being copied into a shell. */
+const FIX = 'pi # and there: /login'
 
 export async function piLogin(place: LoginPlace): Promise<LoginReading> {
   const directory = place.setting('PI_CODING_AGENT_DIR') ?? join(place.home, '.pi', 'agent')

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { AgentProbe } from '../../backends/types.js'
 import type { CommandContext } from '../command-context.js'
 import { probeAll, type ProbedAgent } from '../probed-agents.js'
 import { table } from '../table.js'
@@ -15,6 +16,12 @@ export function registerAgents(program: Command, context: CommandContext): void 
     })
 }
 
+/** That an agent is not installed is no problem: nobody may want it. */
+function problemsOf({ isFound, install, problems }: AgentProbe): string {
+  const isOnlyMissing = !isFound && install !== undefined
+  return problems.length === 0 || isOnlyMissing ? '-' : `${problems.length}, see "aetheel doctor"`
+}
+
 const LOGINS = { 'logged-in': 'yes', 'logged-out': 'no', unknown: '?', none: '-' }
 
 function agentsTable(agents: ProbedAgent[]): string {
@@ -29,7 +36,7 @@ function agentsTable(agents: ProbedAgent[]): string {
       supportsStreaming ? 'text as written' : 'whole texts',
       supportsToolControl ? 'yes' : 'no',
       supportsMaxTurns ? 'yes' : 'no',
-      probe.problems.length === 0 ? '-' : `${probe.problems.length}, see "aetheel doctor"`,
+      problemsOf(probe),
     ]
   })
   return table([

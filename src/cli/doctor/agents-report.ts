@@ -36,8 +36,8 @@ function agentFinding(name: string, probe: AgentProbe, isChosen: boolean): Agent
 function absence(name: string, probe: AgentProbe, isChosen: boolean): AgentFinding {
   const { install, problems } = probe
   const title = `${titleOf(name, isChosen)}: ${describeAbsence(probe)}`
-  if (!isChosen && install !== undefined) return { mark: '-', text: `${title}. ${run(install)}`, details: [] }
-  return { mark: isChosen ? '✗' : '!', text: title, details: install === undefined ? problems : [run(install)] }
+  if (!isChosen && install !== undefined) return { mark: '-', text: `${title}. ${adviceToRun(install)}`, details: [] }
+  return { mark: isChosen ? '✗' : '!', text: title, details: install === undefined ? problems : [adviceToRun(install)] }
 }
 
 function titleOf(name: string, isChosen: boolean): string {
@@ -45,10 +45,10 @@ function titleOf(name: string, isChosen: boolean): string {
 }
 
 function updates({ install }: AgentProbe): string[] {
-  return install === undefined ? [] : [run(install)]
+  return install === undefined ? [] : [adviceToRun(install)]
 }
 
-function describeLogin(login: AgentProbe['login']): string {
+export function describeLogin(login: AgentProbe['login']): string {
   switch (login?.state) {
     case 'logged-in':
       return `logged in by ${login.how}`
@@ -61,11 +61,11 @@ function describeLogin(login: AgentProbe['login']): string {
 
 function advice(name: string, login: AgentProbe['login']): string[] {
   if (!login || login.state === 'logged-in') return []
-  if (login.state === 'logged-out') return [run(login.fix)]
+  if (login.state === 'logged-out') return [adviceToRun(login.fix)]
   return [login.why, `To find out: aetheel doctor --live --agent ${name}`, `To log in: ${login.fix}`]
 }
 
 /** The one command that puts it right, to be copied. */
-export function run(command: string): string {
+export function adviceToRun(command: string): string {
   return `Run: ${command}`
 }

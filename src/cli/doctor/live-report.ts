@@ -8,7 +8,7 @@ import { oneLine } from '../../core/one-line.js'
 import { EventScrubber, type Scrubber } from '../../credentials/scrubber.js'
 import { timeOfDay } from '../../runtime/time-words.js'
 import type { ProbedAgent } from '../probed-agents.js'
-import { run } from './agents-report.js'
+import { adviceToRun } from './agents-report.js'
 import type { Finding } from './findings.js'
 
 export interface LiveOptions {
@@ -78,7 +78,7 @@ interface Context {
 
 function explain(failure: AgentFailure, { name, model, login, now }: Context): Omit<Finding, 'mark'> {
   const words = oneLine(failure.message.split('\n').find((line) => line.trim() !== '') ?? '', MAX_CHARACTERS)
-  const fix = login ? [run(login.fix)] : []
+  const fix = login ? [adviceToRun(login.fix)] : []
   switch (failure.reason) {
     case 'auth':
       if (login?.state === 'logged-out' || NOT_LOGGED_IN.test(failure.message)) {

@@ -37,10 +37,11 @@ function suggestedDirectory({ projectRoots, home }: GatewayConfig, cwd: string, 
   return isUnfit ? join(projectRoots[0] ?? current, 'first') : current
 }
 
+/** Why nobody could work there; of a directory that is not there, why it cannot be made. */
 function problemOf(directory: string): string | undefined {
   try {
     const found = statSync(directory, { throwIfNoEntry: false })
-    if (!found) return undefined
+    if (!found) return problemOf(dirname(directory))
     if (!found.isDirectory()) return 'That is no directory.'
     accessSync(directory, constants.W_OK | constants.X_OK)
     return undefined

@@ -1,3 +1,4 @@
+import type { AgentProbe } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
 import { fileExists } from '../../config/file.js'
 import { oneLine } from '../../core/one-line.js'
@@ -6,6 +7,7 @@ import { GatewayError, messageOf } from '../../errors.js'
 import { databaseFile } from '../../gateway.js'
 import type { CommandContext } from '../command-context.js'
 import { DEMO_AGENT_NAME } from '../commands/start.js'
+import { adviceToRun, describeLogin } from '../doctor/agents-report.js'
 import { ControlClient } from '../control/client.js'
 import { type GatewayStatus, socketPath } from '../control/protocol.js'
 import { age } from '../listing.js'
@@ -21,10 +23,13 @@ const PROBLEM_CHARACTERS = 100
 export async function overview(context: CommandContext): Promise<string> {
   const config = context.readConfig()
   const status = await statusOf(config)
-  const agent = await context.withAgents(config, (agents) => agents.open(config.agentBackend).probe())
+  const storedVariables = await storedVariablesOf(context, config)
+  const agent = await context.withAgents(config, (agents) =>
+    agents.open(config.agentBackend).probe({ storedVariables }),
+  )
   const rows = [
     ['Gateway', status ? `runs, process ${status.pid}, for ${age(status.startedAt, Date.now())}` : 'does not run'],
-    ['Agent', agent.isFound ? nameOf(config, agent.version) : `${config.agentBackend}, ${describeAbsence(agent)}`],
+    ['Agent', agent.isFound ? nameOf(config, agent) : `${config.agentBackend}, ${describeAbsence(agent)}`],
     ['Permissions', config.agentPermissions === 'ask' ? 'asks before it acts' : 'everything is allowed'],
     ['Dashboard', dashboardOf(config, status)],
     ['Channels', channelsOf(config).join(', ')],
@@ -38,6 +43,7 @@ export async function overview(context: CommandContext): Promise<string> {
     '',
     table(rows),
     ...(failures.length === 0 ? [] : ['', 'Failed lately', ...failures]),
+    ...(agent.login?.state === 'logged-out' ? ['', `Log the agent in. ${adviceToRun(agent.login.fix)}`] : []),
     '',
     table(next),
   ].join('\n')
@@ -48,8 +54,9 @@ async function statusOf({ home }: GatewayConfig): Promise<GatewayStatus | undefi
   return running && closing(running, (control) => control.call('status', {}))
 }
 
-function nameOf({ isDemoAgent, agentBackend }: GatewayConfig, version = ''): string {
-  return isDemoAgent ? DEMO_AGENT_NAME : `${agentBackend} ${version}`.trim()
+function nameOf({ isDemoAgent, agentBackend }: GatewayConfig, { version, login }: AgentProbe): string {
+  const name = version === undefined ? agentBackend : `${agentBackend} ${version}`
+  return isDemoAgent ? DEMO_AGENT_NAME : `${name}, ${describeLogin(login)}`
 }
 
 function dashboardOf({ httpEnabled, httpHost, httpPort }: GatewayConfig, status: GatewayStatus | undefined): string {
@@ -71,9 +78,18 @@ function directoryOf({ projects, defaultProject, workingDir }: GatewayConfig): s
   return project ? `${project.directory} (project ${project.id})` : workingDir
 }
 
+/** A database is not made for a look. */
+async function storedVariablesOf(context: CommandContext, config: GatewayConfig): Promise<string[]> {
+  return hasStore(config) ? context.storedVariables(config) : []
+}
+
+function hasStore(config: GatewayConfig): boolean {
+  return config.databaseUrl !== undefined || fileExists(databaseFile(config))
+}
+
 /** A line for each of the latest messages that failed. */
 async function failuresOf(context: CommandContext, config: GatewayConfig): Promise<string[]> {
-  if (config.databaseUrl === undefined && !fileExists(databaseFile(config))) return []
+  if (!hasStore(config)) return []
   try {
     const failed = await context.readStore(config, (store) => store.inbox.listFailed(SHOWN_FAILURES))
     return failed.map(({ text, problem = '' }) => `  ${oneLine(text, 40)}: ${oneLine(problem, PROBLEM_CHARACTERS)}`)

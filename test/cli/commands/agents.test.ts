@@ -18,17 +18,16 @@ describe.concurrent('aetheel agents', () => {
       .trimEnd()
       .split('\n')
       .map((line) => line.split(/ {2,}/))
-    const missing = '1, see "aetheel doctor"'
     expect({ exitCode, stderr, rows, left: terminal.leftovers() }).toEqual({
       exitCode: 0,
       stderr: '',
       rows: [
         ['AGENT', 'FOUND', 'VERSION', 'LOGIN', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'],
-        ['claude', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', missing],
+        ['claude', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', '-'],
         ['codex', 'yes', '99.1.2', '?', 'live', 'text as written', 'no', 'no', '-'],
-        ['gemini', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', missing],
-        ['opencode', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', missing],
-        ['pi', 'yes', '0.0.7', 'yes', 'oneshot', 'text as written', 'yes', 'yes', missing],
+        ['gemini', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', '-'],
+        ['opencode', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', '-'],
+        ['pi', 'yes', '0.0.7', 'yes', 'oneshot', 'text as written', 'yes', 'yes', '1, see "aetheel doctor"'],
       ],
       left: [],
     })

@@ -96,6 +96,17 @@ describe('aetheel without a command', () => {
     ])
   })
 
+  it('says that the agent is not logged in, and how that is done', async (test) => {
+    const terminal = new Terminal(test)
+    terminal.write('aetheel.json5', "{ agentBackend: 'claude' }")
+    const cli = terminal.write('cli', `#!/bin/sh\n[ "$1" = --version ] && echo 2.1.326 || echo '{"loggedIn":false}'\n`)
+    chmodSync(cli, 0o755)
+    terminal.install('claude', cli)
+    const shown = terminal.openAtTerminal([])
+    await shown.exited
+    expect(shown.stdout).toMatch(/Agent +claude 2\.1\.326, not logged in[^]*Log the agent in\. Run: claude auth login/)
+  })
+
   it('prints the help where there is no terminal', async (test) => {
     const { exitCode, stderr } = await new Terminal(test).run([])
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^Usage: aetheel [^]*\n {2}init /)])

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -87,14 +87,13 @@ describe('the first start', () => {
     expect([machine.config().projects, readdirSync(directory)]).toEqual([[{ id: 'first', directory }], []])
   })
 
-  it.skipIf(process.getuid?.() === 0)('refuses a directory that cannot be written to, with a way out', async (test) => {
+  it('refuses a directory that cannot be made, with a way out', async (test) => {
     const machine = new Machine(test)
-    const closed = join(machine.directory, 'closed')
-    mkdirSync(closed)
-    chmodSync(closed, 0o500)
+    const file = join(machine.directory, 'file')
+    writeFileSync(file, '')
     const person = machine.meet({ variables: FREE })
     for (const question of [AGENT, PERMISSIONS]) await person.answer(question, ENTER)
-    await person.answer(DIRECTORY, `${CTRL_U}${closed}${ENTER}`)
+    await person.answer(DIRECTORY, `${CTRL_U}${join(file, 'below', 'it')}${ENTER}`)
     await person.answer('You may not write there: name another directory', CTRL_C)
     expect([await person.exitCode, readdirSync(machine.home)]).toEqual([1, []])
   })
