@@ -66,6 +66,21 @@ export function describeInboxContract(engine: TestEngine): void {
       expect((await store.inbox.history('a', 2)).map(({ id }) => id)).toEqual(['two', 'three'])
     })
 
+    it('know the latest one of a person: not merged into another, and not refused', async () => {
+      const { store } = await createStage(engine)
+      await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
+      const about = (id: string, seq: number) => newMessage({ id, conversationId: 'a', seq })
+      const none = await store.inbox.latest('a')
+      for (const [index, id] of ['one', 'two', 'three'].entries()) {
+        await store.inbox.add(about(id, index + 1), 'open', null, 0)
+        await store.jobs.enqueue(about(id, index + 1), index, 0)
+      }
+      await store.jobs.merge(['three'], 'two')
+      await store.inbox.add({ ...about('beat', 4), kind: 'heartbeat' }, 'open', null, 0)
+      await store.inbox.add(about('refused', 5), 'refused', 'Too long', 0)
+      expect([none, (await store.inbox.latest('a'))?.id]).toEqual([undefined, 'two'])
+    })
+
     it('that do not exist are undefined', async () => {
       const { store } = await createStage(engine)
       const { inbox, jobs } = store

@@ -54,6 +54,18 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
+    it('know where they take place, as their channel has told last', async () => {
+      const { conversations } = (await createStage(engine)).store
+      await conversations.enter({ channel: CHANNEL, address: 'room' }, 'room', 1)
+      await conversations.enter({ channel: CHANNEL, address: 'thread' }, 'thread', 2)
+      const place = { address: 'thread', parent: 'room', projectId: 'site' }
+      await conversations.enter({ channel: CHANNEL, ...place }, 'unused', 3)
+      expect([await conversations.place('room'), await conversations.place('thread')]).toEqual([
+        { address: 'room' },
+        place,
+      ])
+    })
+
     it('are found by id and by address', async () => {
       const { conversations } = (await createStage(engine)).store
       await conversations.enter({ channel: CHANNEL, address: `#"o'ne" 🙂` }, 'a', 1)
