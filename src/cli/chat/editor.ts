@@ -1,7 +1,7 @@
 // The text that a person is writing, as a value.
 //
 // Invariants:
-// - The text is the units joined; a key adds, removes or moves past whole units, and nothing else.
+// - The text is the units joined, with `\n` for line ends; a key adds, removes or moves past whole units, and nothing else.
 // - A unit is what counts as one character for a person, or a long paste, which is shown folded.
 
 import { withPlainLineEnds } from './keys.js'
@@ -35,12 +35,14 @@ export function isFolded(unit: string): boolean {
 }
 
 /** With a text of its own, such as one from the history. */
-export function withText({ cut }: EditorState, text: string): EditorState {
+export function withText({ cut }: EditorState, given: string): EditorState {
+  const text = withPlainLineEnds(given)
   const units = countLines(text) >= FOLDED_LINES ? [text] : charactersOf(text)
   return { units, cursor: units.length, cut }
 }
 
-export function insert(state: EditorState, text: string): EditorState {
+export function insert(state: EditorState, typed: string): EditorState {
+  const text = withPlainLineEnds(typed)
   const { units, cursor } = state
   const before = units[cursor - 1] ?? ''
   const after = units[cursor] ?? ''
