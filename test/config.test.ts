@@ -300,7 +300,9 @@ describe('loadConfig from the environment', () => {
   it.each(['Claudecode', 'Claude', '', ' claude', 'toString', 'constructor', '__proto__'])(
     'refuses AGENT_BACKEND=%j with the valid names',
     (name) => {
-      expect(problemsOf({ AGENT_BACKEND: name })).toEqual([`AGENT_BACKEND: Unknown backend "${name}". Known: ${KNOWN}`])
+      const [problem = '', ...more] = problemsOf({ AGENT_BACKEND: name })
+      const sentence = `AGENT_BACKEND: Unknown backend "${name}". Known: ${KNOWN}`
+      expect([problem.replace(/; did you mean "claude"\?$/, ''), more]).toEqual([sentence, []])
     },
   )
 
@@ -646,7 +648,7 @@ describe('loadConfig from a file', () => {
       'databaseUrl: must be a URL such as postgres://user:password@host:5432/name',
       'hooks[0].on: must have at least one entry',
       'hooks[0]: needs either "command" or "url", and not both',
-      `hooks[1].on[1]: must be one of ${names}`,
+      `hooks[1].on[1]: must be one of ${names}; did you mean "error"?`,
       'hooks[1].command[0]: must name an executable',
       'hooks[1].url: must be a URL that begins with http:// or https://',
       'hooks[1].timeoutMs: must be a whole number from 1 to 300000',
@@ -753,8 +755,6 @@ describe('loadConfig from a file', () => {
   })
 
   it.each([
-    ['that breaks off', '{\n  agentBackend: ', ':2:17: invalid end of input'],
-    ['with text that is not quoted', '{\n  agentBackend: claude\n}', ":2:17: invalid character 'c'"],
     ['that is empty', ' \n', ": is empty; write an object such as { agentBackend: 'claude' } into it, or remove it"],
     ['that holds a list', '[]', ": must hold one object, such as { agentBackend: 'claude' }"],
     ['that holds a word', '"claude"', ": must hold one object, such as { agentBackend: 'claude' }"],
@@ -763,6 +763,65 @@ describe('loadConfig from a file', () => {
   ])('refuses one %s', (_, content, problem) => {
     const path = file(content)
     expect(problemsOf({}, path)).toEqual([`${path}${problem}`])
+  })
+
+  it.each([
+    [
+      'breaks off',
+      "{\n  agentBackend: 'pi'",
+      [
+        ':2:21: invalid end of input',
+        "      agentBackend: 'pi'",
+        '                        ^',
+        'Probably a closing bracket } or ] is missing.',
+      ],
+    ],
+    [
+      'lacks quotes',
+      '{\n  agentBackend: claude\n}',
+      [
+        ":2:17: invalid character 'c'",
+        '      agentBackend: claude',
+        '                    ^',
+        'Probably the text needs quotes.',
+      ],
+    ],
+    [
+      'lacks a comma',
+      "{\n  agentBackend: 'pi' // mine\n\tworkingDir: '.'\n}",
+      [":3:2: invalid character 'w'", "    \tworkingDir: '.'", '    \t^', 'Probably a comma is missing before it.'],
+    ],
+    [
+      'lacks a quote',
+      "{\n  agentBackend: 'pi,\n}",
+      [
+        ":2:21: invalid character '\\n'",
+        "      agentBackend: 'pi,",
+        '                        ^',
+        'Probably a closing quote is missing.',
+      ],
+    ],
+    [
+      'has a secret there',
+      "{ discordBotToken: 'MTE.x.y' workingDir: '.' }",
+      [
+        ":1:30: invalid character 'w'",
+        "    { discordBotToken: '*******' **********: '*' *",
+        '                                 ^',
+        'Probably a comma is missing before it.',
+      ],
+    ],
+  ])('tells of one that %s what is probably wrong, and where', (_, content, problem) => {
+    const path = file(content)
+    expect(problemsOf({}, path).join('\n')).toEqual(`${path}${problem.join('\n')}`)
+  })
+
+  it('names the value that was probably meant', () => {
+    expect(problemsOf({ AGENT_BACKEND: 'cluade', QUEUE_MODE: 'colect', LOG_LEVEL: 'loud' })).toEqual([
+      expect.stringMatching(/^AGENT_BACKEND: Unknown backend "cluade"\. Known: .*; did you mean "claude"\?$/),
+      expect.stringMatching(/^LOG_LEVEL: must be one of [a-z, ]+$/),
+      expect.stringMatching(/^QUEUE_MODE: must be one of .*; did you mean "collect"\?$/),
+    ])
   })
 
   it('refuses one that is not there', () => {

@@ -93,6 +93,13 @@ export function severalIds(id: string): string {
   return `More than one id begins with ${id}. Type more of it.`
 }
 
+/** Such as `2026-03-29 03:00:05 CEST`, in the time zone of this machine. */
+export function localTime(at: number): string {
+  const time = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'medium' }).format(at)
+  const parts = new Intl.DateTimeFormat('en', { timeZoneName: 'short' }).formatToParts(at)
+  return `${time} ${parts.find(({ type }) => type === 'timeZoneName')?.value ?? ''}`.trimEnd()
+}
+
 /** How long ago, in the largest unit that fits. */
 export function age(then: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - then) / 1000))

@@ -2,6 +2,7 @@ import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
 import JSON5 from 'json5'
 import { isObject, type JsonObject } from '../backends/engine/jsonl.js'
 import { GatewayError, messageOf } from '../errors.js'
+import { explainSyntax } from './explain-syntax.js'
 
 const MAX_BYTES = 1024 * 1024
 const EXAMPLE = "{ agentBackend: 'claude' }"
@@ -75,7 +76,8 @@ function parse(path: string, text: string): unknown {
     const problem = messageOf(error)
       .replace(/^JSON5: /, '')
       .replace(/ at \d+:\d+$/, '')
-    throw invalid(`${path}:${lineNumber}:${columnNumber}: ${problem}`, error)
+    const { place, details } = explainSyntax(text, lineNumber ?? 1, columnNumber ?? 1)
+    throw invalid([`${path}:${place}: ${problem}`, ...details].join('\n'), error)
   }
 }
 

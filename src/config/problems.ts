@@ -32,7 +32,7 @@ export function sentenceOf(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_type':
       return issue.input === undefined ? 'is missing' : `must be ${KINDS[issue.expected] ?? issue.expected}`
     case 'invalid_value':
-      return `must be one of ${issue.values.join(', ')}`
+      return `must be one of ${issue.values.join(', ')}${didYouMean(issue.input, issue.values)}`
     case 'too_small':
       return issue.origin === 'array' ? 'must have at least one entry' : 'must not be empty'
     case 'invalid_key':
@@ -40,6 +40,13 @@ export function sentenceOf(issue: z.core.$ZodRawIssue): string | undefined {
     default:
       return undefined
   }
+}
+
+/** Ends a sentence; empty if nothing known is close. */
+export function didYouMean(value: unknown, known: readonly unknown[]): string {
+  const names = known.filter((name): name is string => typeof name === 'string')
+  const meant = typeof value === 'string' ? nearestKey(value, names) : undefined
+  return meant === undefined ? '' : `; did you mean "${meant}"?`
 }
 
 /** What is wrong with one value; undefined if nothing is. */

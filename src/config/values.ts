@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { problemOfTool } from '../backends/engine/allowed-tool.js'
 import { ACCEPTED_NAMES, backendOf } from '../backends/agents.js'
 import { BACKEND_NAMES } from '../backends/types.js'
-import { quote } from './problems.js'
+import { didYouMean, quote } from './problems.js'
 
 /** Lets an object-level rule run even if there are mistakes inside it, so that all are reported at once. */
 export function isObject({ value }: { value: unknown }): boolean {
@@ -22,7 +22,8 @@ export const answeringBackend = () => z.union([backend(), z.literal(DEMO)], { er
 export const backend = () => z.enum(ACCEPTED_NAMES, { error: unknownBackend }).transform(backendOf)
 
 function unknownBackend({ input }: { input?: unknown }): string | undefined {
-  return typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined
+  if (typeof input !== 'string') return undefined
+  return `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}${didYouMean(input, BACKEND_NAMES)}`
 }
 
 export const list = () =>

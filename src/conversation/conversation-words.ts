@@ -1,6 +1,7 @@
 // Wording of command answers. Plain text, for any channel.
 
 import type { QueueMode } from '../channels/types.js'
+import { formatMoney } from '../core/money.js'
 import { oneLine } from '../core/one-line.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
 import type { Usage } from '../store/figures.js'
@@ -31,7 +32,7 @@ export function describeUsage({ turns, workedMs, tokens, costUsd, pricedTurns }:
     parts.push(`${grouped(inputTokens)} tokens in, ${grouped(outputTokens)} out, ${cache}`)
   }
   if (costUsd !== undefined) {
-    const cost = `${costUsd.toFixed(costUsd < 0.1 ? 4 : 2)} USD`
+    const cost = formatMoney(costUsd)
     parts.push(pricedTurns === turns ? cost : `${cost} for ${pricedTurns} of them`)
   }
   return parts.join('; ')

@@ -1,6 +1,5 @@
 // What a channel shows of an answer beside its text.
 
-import { BACKEND_NAMES } from '../backends/types.js'
 import type { OutgoingReply } from '../channels/types.js'
 import { formatMoney } from '../core/money.js'
 import { duration } from '../runtime/time-words.js'
@@ -27,8 +26,10 @@ export async function outcomeOf(
 /** As `claude-opus-4-8 · 12 s · $0.03`; undefined unless an agent answered. */
 async function footerOf(runId: string, { runs, events }: Pick<Store, 'runs' | 'events'>): Promise<string | undefined> {
   const run = await runs.get(runId)
-  if (!run?.result || !BACKEND_NAMES.some((name) => name === run.backend)) return undefined
-  const { durationMs, costUsd } = run.result
-  const model = (await events.modelOf(runId)) ?? run.model ?? run.backend
-  return [model, duration(durationMs), ...(costUsd ? [formatMoney(costUsd)] : [])].join(' · ')
+  if (!run?.result) return undefined
+  const { durationMs, costUsd, usage } = run.result
+  const model = (await events.modelOf(runId)) ?? run.model
+  // A fixed text, or a command without an agent.
+  if (model === undefined && usage === undefined) return undefined
+  return [model ?? run.backend, duration(durationMs), ...(costUsd ? [formatMoney(costUsd)] : [])].join(' · ')
 }

@@ -395,7 +395,7 @@ describe('/status', () => {
       'working: claude for 13 min, since 12:31 UTC; now Bash: npm test',
       'queue: working, 2 waiting; yours is number 3',
       'queue mode: followup: each message waits for its own turn',
-      'usage today: 1 turn, 60 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 0.0312 USD',
+      'usage today: 1 turn, 60 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; $0.0312',
     ])
   })
 
@@ -1035,10 +1035,10 @@ describe('/usage', () => {
     ]).toEqual([
       [
         'here today (UTC): 1 turn, 60 s of work',
-        'here in 30 days: 2 turns, 2 min of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 1.00 USD for 1 of them',
-        'all without a project in 30 days: 3 turns, 3 min of work; 2,400 tokens in, 600 out, cache 100,000 read and 80 written; 3.50 USD for 2 of them',
+        'here in 30 days: 2 turns, 2 min of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; $1.00 for 1 of them',
+        'all without a project in 30 days: 3 turns, 3 min of work; 2,400 tokens in, 600 out, cache 100,000 read and 80 written; $3.50 for 2 of them',
       ].join('\n'),
-      'project site in 30 days: 1 turn, 60 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 50.00 USD',
+      'project site in 30 days: 1 turn, 60 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; $50.00',
     ])
   })
 })

@@ -10,7 +10,7 @@ import { onlyOne } from '../../core/only-one.js'
 import type { Approval } from '../../store/approvals.js'
 import type { Store } from '../../store/store.js'
 import { defineList } from '../list-command.js'
-import { age, listing, type ListOptions, prefixOf, severalIds, shortId } from '../listing.js'
+import { age, listing, localTime, type ListOptions, prefixOf, severalIds, shortId } from '../listing.js'
 import { table } from '../table.js'
 
 export function registerApprovals(program: Command, context: CommandContext): void {
@@ -78,7 +78,7 @@ export async function approvalsShow(
     ['id', approval.id],
     ['project', approval.projectId ?? '-'],
     ['agent', approval.backend],
-    ['asked', new Date(approval.askedAt).toISOString()],
+    ['asked', localTime(approval.askedAt)],
     ['state', outcomeText(approval)],
     ['tool', approval.toolName],
   ].map(([name = '', value = '']) => [name, printable(value)])

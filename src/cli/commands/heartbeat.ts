@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { GatewayConfig } from '../../config.js'
 import { GatewayError } from '../../errors.js'
+import { formatMoney } from '../../core/money.js'
 import { oneLine } from '../../core/one-line.js'
 import { describeTurns, formatCount } from '../../schedule/heartbeat.js'
 import { type HeartbeatStatus, heartbeatStatus } from '../../schedule/heartbeat-status.js'
@@ -66,7 +67,7 @@ function rowsOf(status: HeartbeatStatus, isRunning: boolean, now: number): strin
   const next = nextAt === undefined ? 'never: the active hours hold no time for it' : describeTime(nextAt, timeZone)
   const note = latest?.outcome === 'begun' ? 'The agent was woken.' : latest?.note
   const decided = note ?? 'The gateway ended just then.'
-  const cost = today.costUsd === undefined ? 'not told by the agent' : `${today.costUsd.toFixed(4)} USD`
+  const cost = today.costUsd === undefined ? 'not told by the agent' : formatMoney(today.costUsd)
   const budget = tokensToday < dailyTokens ? '' : '; paused until tomorrow'
   return [
     ['every', everyMinutes === 1 ? 'minute' : `${everyMinutes} minutes`],

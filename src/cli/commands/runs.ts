@@ -9,6 +9,7 @@ import {
   age,
   conversationName,
   listing,
+  localTime,
   type ListOptions,
   prefixOf,
   section,
@@ -16,6 +17,7 @@ import {
   terminalWidth,
   workingGateways,
 } from '../listing.js'
+import { formatMoney } from '../../core/money.js'
 import { oneLine } from '../../core/one-line.js'
 import { onlyOne } from '../../core/only-one.js'
 import { table } from '../table.js'
@@ -74,11 +76,11 @@ export async function runsShow(
     ['agent', `${run.backend}${run.model === undefined ? '' : `, model ${run.model}`}`],
     ['session', run.sessionId ?? '-'],
     ['state', run.state],
-    ['started', new Date(run.startedAt).toISOString()],
+    ['started', localTime(run.startedAt)],
     ['took', duration(run)],
     ...(run.metadata ? [['metadata', JSON.stringify(run.metadata)]] : []),
     ...(run.result?.usage ? [['tokens', describeUsage(run.result.usage)]] : []),
-    ...(run.result?.costUsd === undefined ? [] : [['cost', `${run.result.costUsd} USD`]]),
+    ...(run.result?.costUsd === undefined ? [] : [['cost', formatMoney(run.result.costUsd)]]),
   ].map(([name = '', value = '']) => [name, oneLine(value, Math.max(width - 14, 40))])
   const log = section(
     { items: events, width },

@@ -5,6 +5,7 @@ import { GatewayError } from '../../errors.js'
 import type { SearchedText } from '../../store/archive-queries.js'
 import type { Store } from '../../store/store.js'
 import { oneLine, printable } from '../../core/one-line.js'
+import { localTime } from '../listing.js'
 import type { CommandContext } from '../command-context.js'
 import { addListFlags, type ListFlags, listOptions } from '../list-command.js'
 import { table, tableWidth } from '../table.js'
@@ -90,7 +91,7 @@ function toJson({ type, id, at, channel, address, author = GATEWAY, text }: Sear
 
 function hitTable(hits: SearchedText[], words: string[], width: number): string {
   const heads = hits.map(({ at, channel, address, author = GATEWAY }) => [
-    `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)}Z`,
+    localTime(at),
     oneLine(`${channel}/${address}`, MAX_CONVERSATION_WIDTH),
     oneLine(author, MAX_AUTHOR_WIDTH),
   ])

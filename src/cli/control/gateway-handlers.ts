@@ -163,7 +163,7 @@ async function chooseProject(
 ): Promise<void> {
   if (!(await store.projects.get(projectId))) {
     const known = (await store.projects.list()).map(({ id }) => id).join(', ') || 'none yet'
-    const advice = `Add it to "projects" of the configuration file. Known: ${known}.`
+    const advice = `Known: ${known}. "aetheel projects create" makes one.`
     throw new GatewayError('not_found', `There is no project ${projectId}. ${advice}`)
   }
   const conversation = await store.conversations.find(channel, address)

@@ -83,7 +83,7 @@ describe.concurrent('commands', () => {
     discord.limits.postMessage = { limit: 100, perMs: 1_000 }
     const thread = await beginThread(scene)
     const { workingDir } = stage
-    const usage = String.raw`1 turn, \d+ s of work; 100 tokens in, 20 out, cache 0 read and 0 written; 0\.25 USD`
+    const usage = String.raw`1 turn, \d+ s of work; 100 tokens in, 20 out, cache 0 read and 0 written; \$0\.25`
     const expected: Record<string, { words: RegExp; isPrivate: boolean }> = {
       status: {
         words: new RegExp(

@@ -11,26 +11,21 @@ function say({ discord, channel }: Scene, text: string): string {
   return discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] }).id
 }
 
-/** Waits for the one reaction that is left. */
-function marked({ discord }: Scene, id: string, emoji: string): Promise<true> {
-  return until(() => discord.reactionsOn(id).join() === emoji, `${emoji} on ${id}`)
-}
-
 describe.concurrent('a message', () => {
-  it('gets ✅ for its 👀 when it is answered, in a channel and in its thread', async ({ onTestFinished }) => {
+  it('gets ✅ for its 👀 when it is answered, in a channel and in its thread', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     const id = say(scene, 'hello')
-    await marked(scene, id, '✅')
+    await expect.poll(() => discord.reactionsOn(id)).toEqual(['✅'])
     const next = discord.say(discord.owner, id, 'and this?')
-    await marked(scene, next.id, '✅')
+    await expect.poll(() => discord.reactionsOn(next.id)).toEqual(['✅'])
   })
 
-  it('gets ❌ when it failed, and ✅ once it was taken up again and answered', async ({ onTestFinished }) => {
+  it('gets ❌ when it failed, and ✅ once it was taken up again and answered', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const id = say(scene, steps({ unless: 'fixed', fail: 'Not logged in · Please run /login' }))
-    await marked(scene, id, '❌')
+    await expect.poll(() => discord.reactionsOn(id)).toEqual(['❌'])
     const failure = await until(
       () =>
         discord.messagesIn(id).find((message) => discord.buttonsOf(message).some((name) => name.startsWith('retry:'))),
@@ -38,30 +33,30 @@ describe.concurrent('a message', () => {
     )
     stage.release('fixed')
     discord.press(discord.owner, failure, discord.buttonsOf(failure)[0] ?? '')
-    await marked(scene, id, '✅')
+    await expect.poll(() => discord.reactionsOn(id)).toEqual(['✅'])
   })
 
-  it('gets ⏹️ when it was stopped, at work or waiting', async ({ onTestFinished }) => {
+  it('gets ⏹️ when it was stopped, at work or waiting', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     const id = say(scene, steps({ hold: 'it' }))
     await until(() => progressIn(discord, id), 'a progress message')
     const waiting = discord.say(discord.owner, id, steps({ hold: 'more' }))
-    await marked(scene, waiting.id, '👀')
+    await expect.poll(() => discord.reactionsOn(waiting.id)).toEqual(['👀'])
     for (let count = 0; count < 2; count += 1) await discord.slash(discord.owner, id, 'stop').answer()
-    await marked(scene, id, '⏹️')
-    await marked(scene, waiting.id, '⏹️')
+    await expect.poll(() => discord.reactionsOn(id)).toEqual(['⏹️'])
+    await expect.poll(() => discord.reactionsOn(waiting.id)).toEqual(['⏹️'])
   })
 
-  it('gets ✅ also when the answer to another one answers it', async ({ onTestFinished }) => {
+  it('gets ✅ also when the answer to another one answers it', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { queueMode: 'collect' })
     const { stage, discord } = scene
     const id = say(scene, steps({ hold: 'it' }))
     await until(() => progressIn(discord, id), 'a progress message')
     const ids = ['two', 'three'].map((text) => discord.say(discord.owner, id, text).id)
-    for (const one of ids) await marked(scene, one, '👀')
+    for (const one of ids) await expect.poll(() => discord.reactionsOn(one)).toEqual(['👀'])
     stage.release('it')
-    for (const one of [id, ...ids]) await marked(scene, one, '✅')
+    for (const one of [id, ...ids]) await expect.poll(() => discord.reactionsOn(one)).toEqual(['✅'])
   })
 
   it('is answered in time even if no reaction gets through', async ({ expect, onTestFinished }) => {

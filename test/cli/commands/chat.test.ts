@@ -74,7 +74,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
       {
         exitCode: 1,
         stdout: '',
-        stderr: 'There is no project web. Add it to "projects" of the configuration file. Known: home.\n',
+        stderr: 'There is no project web. Known: home. "aetheel projects create" makes one.\n',
       },
     ])
   })

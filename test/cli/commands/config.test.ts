@@ -141,6 +141,7 @@ discordChannels       default                          []
 discordUsers          default                          []
 discordRoles          default                          []
 discordThreads        default                          true
+discordFooter         default                          true
 outputChannelId       default                          -
 discordApiUrl         default                          "https://discord.com/api"
 attachmentMaxMb       default                          25

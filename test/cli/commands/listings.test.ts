@@ -16,6 +16,7 @@ import type { NewApproval } from '../../../src/store/approvals.js'
 import { queueDrop, queueList, queueRetry } from '../../../src/cli/commands/queue.js'
 import { runsList, runsShow } from '../../../src/cli/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../../src/cli/commands/sessions.js'
+import { localTime } from '../../../src/cli/listing.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { operations } from '../../../src/cli/control/operations.js'
 import type { RecordedEvent } from '../../../src/store/events.js'
@@ -171,7 +172,7 @@ describe('approvals', () => {
       `id       ${ONE}`,
       'project  site',
       'agent    claude',
-      `asked    ${new Date(START_AT).toISOString()}`,
+      `asked    ${localTime(START_AT)}`,
       'state    It waits for an answer',
       'tool     Bash',
       '',
@@ -362,7 +363,7 @@ describe('runs', () => {
         ['agent', 'claude'],
         ['session', 's-1'],
         ['state', 'answered'],
-        ['started', '2026-01-02T03:04:05.000Z'],
+        ['started', localTime(START_AT)],
         ['took', '0.0 s'],
         [''],
         ['SEQ', 'TIME', 'EVENT', 'WHAT'],
