@@ -10,7 +10,7 @@ const steps = fc.array(
   fc.oneof(
     fc.record({
       finished: fc.array(words, { maxLength: 4 }),
-      live: fc.array(fc.string({ unit: fc.constantFrom('x', 'y', ' z'), maxLength: 70 }), {
+      live: fc.array(fc.string({ unit: fc.constantFrom('x', 'y', ' z'), maxLength: 70, size: 'max' }), {
         minLength: 1,
         maxLength: 5,
       }),
