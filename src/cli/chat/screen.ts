@@ -3,7 +3,7 @@
 // Invariant: what is above the changing lines is never written again; it belongs to the terminal's own scrolling.
 
 import type { Line, Painter } from './styled-text.js'
-import { truncate, widthOfLine } from './styled-text.js'
+import { hardWrap, truncate } from './styled-text.js'
 
 interface Output {
   columns?: number
@@ -28,8 +28,7 @@ const NARROWEST = 20
 const LOWEST = 4
 
 export class Screen {
-  /** The widths of the rows drawn, and where the cursor was left. */
-  #drawn: { widths: number[]; row: number; column: number } | undefined
+  #drawn: LiveRows | undefined
   #lastDrawn = ''
 
   constructor(
@@ -70,7 +69,7 @@ export class Screen {
     if (isSame) return
     const above = finished.map((line) => `${this.painter.paint(line)}\r\n`).join('')
     this.output.write(`${BEGIN_UPDATE}${HIDE_CURSOR}${this.#erase()}${above}${drawn}${SHOW_CURSOR}${END_UPDATE}`)
-    this.#drawn = { widths: rows.map(widthOfLine), row: cursor.row, column }
+    this.#drawn = { rows, cursor }
     this.#lastDrawn = drawn
   }
 
@@ -84,10 +83,10 @@ export class Screen {
   /** From the first changing line on. A terminal that became narrower has broken lines that were wider. */
   #erase(): string {
     if (!this.#drawn) return ''
-    const { widths, row, column } = this.#drawn
+    const { rows, cursor } = this.#drawn
     const columns = this.#columns
-    const above = widths.slice(0, row).reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0)
-    const up = above + Math.floor(column / columns)
+    const above = rows.slice(0, cursor.row).reduce((sum, row) => sum + hardWrap(row, columns).length, 0)
+    const up = above + Math.floor(cursor.column / columns)
     return `${up > 0 ? `${ESC}${up}A` : ''}\r${CLEAR_BELOW}`
   }
 

@@ -10,7 +10,10 @@ const steps = fc.array(
   fc.oneof(
     fc.record({
       finished: fc.array(words, { maxLength: 4 }),
-      live: fc.array(words, { minLength: 1, maxLength: 5 }),
+      live: fc.array(fc.string({ unit: fc.constantFrom('x', 'y', ' z'), maxLength: 70, size: 'max' }), {
+        minLength: 1,
+        maxLength: 5,
+      }),
       cursor: fc.nat(4),
     }),
     fc.record({ columns: fc.integer({ min: 20, max: 60 }) }),
@@ -30,7 +33,10 @@ it('keeps what is finished and shows the latest rest below it, whatever the size
         const row = Math.min(cursor, last.length - 1)
         screen.draw(
           finished.map((text) => [span(text, 'bold')]),
-          { rows: last.map((text) => [span(text)]), cursor: { row, column: 0 } },
+          {
+            rows: last.map((text) => [span(text)]),
+            cursor: { row, column: Math.min(cursor * 12, (last[row] ?? '').length) },
+          },
         )
       }
       for (const step of all) {
@@ -39,7 +45,7 @@ it('keeps what is finished and shows the latest rest below it, whatever the size
           terminal.resize(step.columns, 60)
         } else {
           kept.push(...step.finished)
-          last = step.live.map((text) => text.slice(0, 10))
+          last = step.live
           draw(step.finished, step.cursor)
         }
       }
