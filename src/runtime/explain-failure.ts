@@ -106,19 +106,16 @@ export function pauseNote({ message }: Pick<AgentFailure, 'message'>, maxTurns?:
 
 /** Only the wording of `watchTurn` tells which of the two limits it was. */
 function explainTimeout({ message }: AgentFailure, agent: string, _: number, { attempts, workedMs }: Attempts): string {
-  if (attempts > 1) {
-    const all = `${duration(workedMs)} in ${attempts} attempts`
-    return `${agent} worked for ${all} without finishing, and was stopped. ${WORK_STAYS} Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.`
+  const all = attempts > 1 ? `${duration(workedMs)} in ${attempts} attempts` : undefined
+  const [, silence] = /printed nothing for ([\d.]+) s/.exec(message) ?? []
+  if (silence !== undefined) {
+    const limit = `${duration(Number(silence) * 1000)} and was stopped${all === undefined ? '' : `, after ${all}`}`
+    return `${agent} gave no sign of life for ${limit}. ${WORK_STAYS} To try once more, ${TRY_AGAIN}; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.`
   }
   const [, total] = /finish within ([\d.]+) s/.exec(message) ?? []
-  if (total !== undefined) {
-    const limit = `${duration(Number(total) * 1000)}, the limit of one turn`
-    return `${agent} worked for ${limit}, and was stopped. ${WORK_STAYS} Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.`
-  }
-  const [, silence] = /printed nothing for ([\d.]+) s/.exec(message) ?? []
-  if (silence === undefined) return `${agent} took too long and was stopped. ${WORK_STAYS} Ask for a smaller step.`
-  const limit = duration(Number(silence) * 1000)
-  return `${agent} gave no sign of life for ${limit} and was stopped. ${WORK_STAYS} To try once more, ${TRY_AGAIN}; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.`
+  if (total === undefined) return `${agent} took too long and was stopped. ${WORK_STAYS} Ask for a smaller step.`
+  const worked = all ? `${all} without finishing` : `${duration(Number(total) * 1000)}, the limit of one turn`
+  return `${agent} worked for ${worked}, and was stopped. ${WORK_STAYS} Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.`
 }
 
 const MAX_CHARACTERS = 500

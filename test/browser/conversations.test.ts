@@ -81,6 +81,19 @@ describeBrowser('conversations', (browser) => {
     expect([await transcript.getByRole('button', { name: 'Retry' }).count(), problems]).toEqual([0, []])
   })
 
+  it('lets an agent go on that has paused, and offers it no more afterwards', async () => {
+    const { page, logIn, say, problems } = await openStage(await browser())
+    const id = await say(steps({ text: 'Half of it.' }, { pause: true }))
+    await logIn(`#/conversations/${id}`)
+    const transcript = page.getByRole('region', { name: 'What was said' })
+    await transcript.getByText('Paused after 25 steps, the limit of one message.').waitFor()
+    const half = await transcript.getByRole('article', { name: 'An answer' }).innerText()
+    const button = transcript.getByRole('button', { name: 'Continue' })
+    await button.click()
+    await transcript.getByText('You said: Continue where you stopped.').waitFor()
+    expect([half, await button.count(), problems]).toEqual([expect.stringContaining('Half of it.'), 0, []])
+  })
+
   it('chooses the model and the session, and returns to an earlier one', async () => {
     const { page, logIn, say, site, client, problems } = await openStage(await browser())
     const id = await say('One')
