@@ -10,6 +10,8 @@ export default defineConfig({
     // Far more than anything needs that works, even on a busy machine.
     testTimeout: 120_000,
     hookTimeout: 60_000,
+    // People see their own time.
+    env: { TZ: 'UTC' },
     expect: { poll: { timeout: 60_000, interval: 20 } },
     // Many tests only wait, for processes and for time-outs.
     maxWorkers: availableParallelism() + 4,

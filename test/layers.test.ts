@@ -38,7 +38,7 @@ const MAY_IMPORT: Record<string, string> = {
   schedule: '(channels) config prompt (runtime) (store)',
   streams: '(backends) (store)',
   turns:
-    '(approvals) (archive) backends (channels) (config) conversation credentials engine kubernetes media (metrics) processes projects prompt runtime (store) (streams)',
+    '(approvals) (archive) (backends) (channels) (config) conversation credentials engine kubernetes media (metrics) processes projects prompt runtime (store) (streams)',
 
   metrics: 'backends (turns)',
   'gateway-parts':

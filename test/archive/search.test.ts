@@ -38,10 +38,10 @@ describeEngines('search', (engine) => {
     await stage.say('2025-03-02T10:00:00Z', '  ', { author: 'bob' })
     expect([await searchIn(stage, ['PARSER']), await searchIn(stage, ['is empty'])]).toEqual([
       [
-        '2025-03-01 10:00:05Z  chat/room  claude  The parser reads dates now.',
-        '2025-03-01 10:00:00Z  chat/room  ann     Please fix the Parser',
+        '2025-03-01 10:00:05 UTC  chat/room  claude  The parser reads dates now.',
+        '2025-03-01 10:00:00 UTC  chat/room  ann     Please fix the Parser',
       ].join('\n'),
-      '2025-03-02 10:00:00Z  chat/room  aetheel  The message is empty. Write what the agent should do.',
+      '2025-03-02 10:00:00 UTC  chat/room  aetheel  The message is empty. Write what the agent should do.',
     ])
   })
 
@@ -141,8 +141,8 @@ describeEngines('search', (engine) => {
     const stage = await stageWith(engine, ['word a', 'word b', 'word c'])
     expect([await searchIn(stage, ['word'], { limit: 2 }), await searchIn(stage, ['word'], { limit: 3 })]).toEqual([
       [
-        '2025-03-01 10:02:00Z  chat/room 2  ann  word c',
-        '2025-03-01 10:01:00Z  chat/room 1  ann  word b',
+        '2025-03-01 10:02:00 UTC  chat/room 2  ann  word c',
+        '2025-03-01 10:01:00 UTC  chat/room 1  ann  word b',
         'There are more. --limit shows more than 2.',
       ].join('\n'),
       expect.not.stringContaining('more'),
@@ -157,7 +157,7 @@ describeEngines('search', (engine) => {
     expect([line.length, /\p{Surrogate}/u.test(line), line]).toEqual([
       expect.toSatisfy((length: number) => length > 90 && length <= 100),
       false,
-      expect.stringMatching(/^2025-03-01 10:00:00Z {2}chat\/a \[2J b+… {2}a n n {2}…👍+ the needle x+…$/u),
+      expect.stringMatching(/^2025-03-01 10:00:00 UTC {2}chat\/a \[2J b+… {2}a n n {2}…👍+ the needle x+…$/u),
     ])
   })
 
@@ -175,7 +175,7 @@ describeEngines('search', (engine) => {
     const refusals = dates.map((since) => searchIn(stage, ['x'], { since }).catch((error: unknown) => error))
     expect(await Promise.all(refusals)).toEqual(
       dates.map((since) => {
-        const message = `"${since}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30, in UTC.`
+        const message = `"${since}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30.`
         return expect.objectContaining({ code: 'request_invalid', message })
       }),
     )

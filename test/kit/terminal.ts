@@ -105,6 +105,7 @@ export class Terminal {
         HOME: this.home,
         TMPDIR: this.#temporary,
         IS_SANDBOX: '1',
+        TZ: 'UTC',
         // Many gateways at once: each would want the same port.
         HTTP_PORT: '0',
         AGENT_MODE: 'oneshot',

@@ -35,5 +35,5 @@ const SIZES = {
 export default defineConfig({
   ...base,
   root: fileURLToPath(new URL('../..', import.meta.url)),
-  test: { ...base.test, reporters: SUITE_REPORTERS, include: LONG_TESTS, env: SIZES },
+  test: { ...base.test, reporters: SUITE_REPORTERS, include: LONG_TESTS, env: { ...base.test?.env, ...SIZES } },
 })

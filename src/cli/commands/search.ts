@@ -21,7 +21,7 @@ export interface SearchOptions {
   words: string[]
   address?: string | undefined
   channel?: string | undefined
-  /** As typed: a day, or a day and a time, in UTC. */
+  /** As typed: a day, or a day and a time, in the time zone of this machine, or with a Z in UTC. */
   since?: string | undefined
   limit?: number
   isJson: boolean
@@ -41,7 +41,7 @@ export function registerSearch(program: Command, context: CommandContext): void 
     .argument('<words...>', 'all of them must occur')
     .option('-c, --conversation <address>', 'only in this conversation')
     .option('--channel <name>', 'only in conversations of this channel')
-    .option('--since <date>', 'only from this day on, as 2025-12-31, in UTC')
+    .option('--since <date>', 'only from this day on, as 2025-12-31')
     .action((words: string[], flags: SearchFlags) =>
       context.inspect((store) =>
         search(store, {
@@ -77,11 +77,12 @@ export async function search(
 }
 
 function parseSince(text: string): number {
-  const [, day = '', time = '00:00'] = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)Z?)?$/.exec(text) ?? []
-  const at = new Date(`${day}T${time}Z`)
+  const [, day = '', time = '00:00', zone = ''] =
+    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(Z?))?$/.exec(text) ?? []
+  const at = Date.parse(`${day}T${time}${zone}`)
   // `Date` turns 30 February into a day in March.
-  if (!Number.isNaN(at.getTime()) && at.toISOString().startsWith(day)) return at.getTime()
-  const message = `"${printable(text)}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30, in UTC.`
+  if (!Number.isNaN(at) && new Date(`${day}T00:00Z`).toISOString().startsWith(day)) return at
+  const message = `"${printable(text)}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30.`
   throw new GatewayError('request_invalid', message)
 }
 

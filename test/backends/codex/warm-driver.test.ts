@@ -156,7 +156,7 @@ it("takes the model server's status as the reason, whatever its message", async 
   }
   await talk.hear(startedIn(A, 'a2'), { id: 6, result: {} })
   await talk.hear({ method: 'turn/completed', params: { threadId: A, turn: { id: 'a2', status: 'failed', error } } })
-  expect(turn.translation.verdict).toEqual({ isError: true, message: 'Come back later.', reason: 'rate_limit' })
+  expect(turn.translation.verdict).toEqual({ isError: true, message: 'Come back later.', status: 429 })
 })
 
 it('that does not know the thread says so, and takes another turn', async () => {

@@ -46,7 +46,7 @@ const FIXTURES = join(import.meta.dirname, '../../fixtures')
 /** The names of single-turn captures: one per file of the CLI's stdout, or of its stderr alone. */
 export function findCaptures(backend: BackendName): string[] {
   return readdirSync(join(FIXTURES, backend)).filter(
-    (name) => name !== 'INDEX.md' && !/^(?:live|login)-|\.meta\.json$|\.stderr(?:\.txt)?$/.test(name),
+    (name) => name !== 'INDEX.md' && !/^(?:live|login)-|^models\.|\.meta\.json$|\.stderr(?:\.txt)?$/.test(name),
   )
 }
 

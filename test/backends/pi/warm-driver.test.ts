@@ -147,7 +147,7 @@ describe('after an answer', () => {
 
 it('continues after an error of the model server', async () => {
   const { turn } = await openStage('pi', captured('pi', 'error-then-answer'))
-  expect((await turn('broken')).result.failure).toMatchObject({ reason: 'exit', message: '400 scripted error' })
+  expect((await turn('broken')).result.failure).toMatchObject({ reason: 'refused', message: '400 scripted error' })
   expect((await turn('after')).result.finalOutput).toBe('Answer to after')
 })
 

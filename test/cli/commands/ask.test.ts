@@ -244,7 +244,9 @@ describe.concurrent('aetheel ask, interrupted', () => {
 
   it('ends the whole tree when nobody reads stderr any more', async (test) => {
     const terminal = new Terminal(test)
-    const noise: Step[] = Array.from({ length: 200 }, (_, index) => ({ print: `noise ${index}\n` }))
+    const noise: Step[] = Array.from({ length: 200 }, (_, index) => ({
+      tool: { command: `true ${index}`, output: 'done' },
+    }))
     const prompt = terminal.prompt(...descendants, START, ...noise, { hang: true })
     const child = terminal.start(['ask', prompt], FAKE)
     child.stderr.destroy()

@@ -53,6 +53,7 @@ describe.concurrent('aetheel', () => {
           'projects',
           'credentials',
           'tokens',
+          'people',
           'runs',
           'search',
           'archive',
