@@ -197,7 +197,7 @@ type Refusal = [name: string, reply: ModelReply, told: RegExp]
 const unauthorized: Refusal = ['a refused key', refuse(401, 'The key is not valid.'), /is not logged in/]
 const unknownModel = /does not know its model.*\/model default/
 const tooLong = /longer than the model.*\/new begins a fresh session/
-const unwanted = /would not do this/
+const unwanted = /refused this/
 
 /** What a model's provider says when no retry can help, and what the person is told. */
 const refusals: Record<'anthropic' | 'openai' | 'google', Refusal[]> = {

@@ -114,8 +114,11 @@ To talk to a real agent, install one and choose it with \`aetheel init\`.`
 async function list() {
   const { output, problem } = await use('Bash', { command: 'ls' }, () => run('ls'))
   if (problem !== undefined) return `I have not looked: ${problem}`
-  const files = output.split('\n')
-  return `There are ${files.length} files here, ${files.join(' and ')}. I asked a real shell.`
+  const files = output.split('\n').filter((name) => name !== '')
+  const [first, ...others] = files
+  if (first === undefined) return 'There is nothing here yet. I asked a real shell.'
+  const found = others.length === 0 ? `one file here, ${first}` : `${files.length} files here: ${files.join(', ')}`
+  return `There ${others.length === 0 ? 'is' : 'are'} ${found}. I asked a real shell.`
 }
 
 /** The first time it writes the file, then it changes a line of it. */

@@ -58,7 +58,8 @@ const LEVEL_NAMES: Record<number, string> = { 20: 'debug', 30: 'info', 40: 'warn
 function wordsOf(line: string): string {
   const { level, time, msg, ...fields } = JSON.parse(line) as { level: number; time: string; msg: string }
   const rest = Object.entries(fields).map(([name, value]) => `${name}=${wordOf(value)}`)
-  return `${[time.slice(11, 19), LEVEL_NAMES[level] ?? level, msg, ...rest].join(' ')}\n`
+  const clock = new Date(time).toTimeString().slice(0, 8)
+  return `${[clock, LEVEL_NAMES[level] ?? level, msg, ...rest].join(' ')}\n`
 }
 
 function wordOf(value: unknown): string {

@@ -771,7 +771,7 @@ describe('loadConfig from a file', () => {
       "{\n  agentBackend: 'pi'",
       [
         ':2:21: invalid end of input',
-        "      agentBackend: 'pi'",
+        "      agentBackend: '**'",
         '                        ^',
         'Probably a closing bracket } or ] is missing.',
       ],
@@ -781,7 +781,7 @@ describe('loadConfig from a file', () => {
       '{\n  agentBackend: claude\n}',
       [
         ":2:17: invalid character 'c'",
-        '      agentBackend: claude',
+        '      agentBackend: ******',
         '                    ^',
         'Probably the text needs quotes.',
       ],
@@ -789,15 +789,25 @@ describe('loadConfig from a file', () => {
     [
       'lacks a comma',
       "{\n  agentBackend: 'pi' // mine\n\tworkingDir: '.'\n}",
-      [":3:2: invalid character 'w'", "    \tworkingDir: '.'", '    \t^', 'Probably a comma is missing before it.'],
+      [":3:2: invalid character 'w'", "    \tworkingDir: '*'", '    \t^', 'Probably a comma is missing before it.'],
     ],
     [
       'lacks a quote',
       "{\n  agentBackend: 'pi,\n}",
       [
         ":2:21: invalid character '\\n'",
-        "      agentBackend: 'pi,",
+        "      agentBackend: '**,",
         '                        ^',
+        'Probably a closing quote is missing.',
+      ],
+    ],
+    [
+      'has a secret in a value that is not called one',
+      "{\n  databaseUrl: 'postgres://aetheel:hunter2@db/x,\n}",
+      [
+        ":2:49: invalid character '\\n'",
+        "      databaseUrl: '********:*********:************,",
+        '                                                    ^',
         'Probably a closing quote is missing.',
       ],
     ],
@@ -806,7 +816,7 @@ describe('loadConfig from a file', () => {
       "{ discordBotToken: 'MTE.x.y' workingDir: '.' }",
       [
         ":1:30: invalid character 'w'",
-        "    { discordBotToken: '*******' **********: '*' *",
+        "    { discordBotToken: '*******' **********: '*' }",
         '                                 ^',
         'Probably a comma is missing before it.',
       ],

@@ -43,7 +43,7 @@ export async function admit(request: AdmissionRequest, admissions: Admissions): 
     return isNew ? `${name} may talk from now on. /disallow takes that back.` : `${name} has been let in already.`
   }
   const isRemoved = await admissions.remove(person.id, by)
-  if (configured === undefined) return isRemoved ? `${name} may talk no more.` : `${name} had not been let in.`
+  if (configured === undefined) return isRemoved ? `${name} may no longer talk.` : `${name} had not been let in.`
   return `${name} may still talk, by ${configured}: change that in aetheel.json5, and start again.`
 }
 

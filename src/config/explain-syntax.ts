@@ -1,7 +1,6 @@
 // What is probably wrong where JSON5 stopped reading, with the line and a mark.
 
 const MAX_LINE_CHARACTERS = 100
-const SECRET = /token|secret|password|key|auth/i
 
 /** The place, with the line and a guess below it. The numbers are those of JSON5. */
 export function explainSyntax(text: string, number: number, column: number): { place: string; details: string[] } {
@@ -13,7 +12,7 @@ export function explainSyntax(text: string, number: number, column: number): { p
   const before = [...lines.slice(0, lineNumber - 1), line.slice(0, columnNumber - 1)].join('\n')
   const guess = guessOf(before, line.slice(columnNumber - 1), lineNumber > lines.length)
   const shown = line.length <= MAX_LINE_CHARACTERS && line.trim() !== ''
-  const mark = [`    ${withoutSecrets(line)}`, `    ${line.slice(0, columnNumber - 1).replaceAll(/[^\t]/g, ' ')}^`]
+  const mark = [`    ${withoutValues(line)}`, `    ${line.slice(0, columnNumber - 1).replaceAll(/[^\t]/g, ' ')}^`]
   const details = [...(shown ? mark : []), ...(guess === undefined ? [] : [`Probably ${guess}.`])]
   return { place: `${lineNumber}:${columnNumber}`, details }
 }
@@ -44,8 +43,8 @@ function withoutComments(text: string): string {
   return text.replaceAll(/^\s*\/\/.*$|\s\/\/ .*$|\/\*[^]*?\*\//gm, '')
 }
 
-/** The error may end in a log. */
-function withoutSecrets(line: string): string {
-  if (SECRET.test(line)) return line.replace(/:.*/, (value) => value.replaceAll(/[^:\s'",]/g, '*'))
-  return line.replaceAll(/[\w.-]{20,}/g, (text) => '*'.repeat(text.length))
+/** The first key and the punctuation alone: any value may be a secret, and the error may end in a log. */
+function withoutValues(line: string): string {
+  const [key = ''] = /^[\s{,]*(?:'[\w$.-]*'|"[\w$.-]*"|[\w$]+)\s*:(?!\/)/.exec(line) ?? []
+  return key + line.slice(key.length).replaceAll(/[^\s'"`,:[\]{}]/g, '*')
 }

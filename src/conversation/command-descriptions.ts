@@ -84,7 +84,7 @@ export const COMMANDS = [
     meaning: 'take back what /allow gave',
     argument: {
       name: 'person',
-      meaning: 'who shall not talk any more',
+      meaning: 'whose access to remove',
       isRequired: false,
       hasSuggestions: false,
       isPerson: true,

@@ -21,7 +21,7 @@ const CONTINUES = 'continue:'
 const PROMPT = 'Continue where you stopped.'
 const NOTHING = 'Nothing is paused here.'
 const MOVED_ON = 'The conversation has moved on. Write what the agent should do next.'
-const GOES_ON = 'It goes on already.'
+const CONTINUED = 'It was continued already.'
 
 /** With `messageId`, only if that message is the one that has paused. */
 export async function continuePaused(
@@ -32,11 +32,11 @@ export async function continuePaused(
   const { store, submit } = dependencies
   const { channel } = conversation
   if (messageId !== undefined && (await store.inbox.findByPlatformId(channel, CONTINUES + messageId))) {
-    return info(GOES_ON)
+    return info(CONTINUED)
   }
   const latest = await store.inbox.latest(conversation.id)
   if (messageId === undefined && latest?.state === 'open' && latest.platformId.startsWith(CONTINUES)) {
-    return info(GOES_ON)
+    return info(CONTINUED)
   }
   const paused = latest && (await hasPaused(dependencies, conversation, latest)) ? latest : undefined
   if (!paused) return info(messageId === undefined ? NOTHING : MOVED_ON)
@@ -55,7 +55,7 @@ export async function continuePaused(
     // If stored as refused, it would stay refused.
     if (problem !== undefined) throw new GatewayError('too_many', problem)
   })
-  if (acceptance.status === 'duplicate') return info(GOES_ON)
+  if (acceptance.status === 'duplicate') return info(CONTINUED)
   return { ...changed('It continues.'), subject: acceptance.messageId }
 }
 

@@ -42,7 +42,8 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
   timeout: explainTimeout,
   max_turns: (failure, agent) => `${agent} was stopped. ${pauseNote(failure)}`,
   refused: (_, agent) => {
-    return `${agent} would not do this. Say it in another way, or choose another model or agent with /model or /backend.`
+    const advice = 'Say it in another way, begin a fresh session with /new, or choose another model or agent'
+    return `${agent}, or the model behind it, refused this. ${advice} with /model or /backend.`
   },
   spawn: (_, agent) => {
     const advice = '"aetheel doctor" there says what is missing and how to install it.'

@@ -42,13 +42,15 @@ export interface RetryLimits {
 /** How often a message has been tried in vain before this attempt, and how long the agent has worked, this one included. */
 export interface Tried {
   failures: number
+  /** Of the failures, those that took too long. */
+  timeouts: number
   workedMs: number
 }
 
 /** When to retry a failed turn, or undefined if that would not help or there were enough attempts. */
 export function planRetry(
   failure: AgentFailure,
-  { failures, workedMs }: Tried,
+  { failures, timeouts, workedMs }: Tried,
   now: number,
   { timeoutRetries = MAX_RETRIES, totalMs = Infinity }: Partial<RetryLimits> = {},
 ): Retry | undefined {
@@ -56,7 +58,7 @@ export function planRetry(
   // Short waits count as attempts: a limit that is always about to end would otherwise be retried forever.
   if (limitEnd - now >= LONG_LIMIT_MS) return { at: limitEnd + AFTER_LIMIT_MS, isAttempt: false }
   const isTransient = IS_TRANSIENT[failure.reason] && !failure.isLasting
-  const retries = failure.reason === 'timeout' ? timeoutRetries : MAX_RETRIES
-  if (!isTransient || failures >= retries || totalMs - workedMs < LEAST_MS) return undefined
+  const isSlow = failure.reason === 'timeout' && timeouts >= timeoutRetries
+  if (!isTransient || isSlow || failures >= MAX_RETRIES || totalMs - workedMs < LEAST_MS) return undefined
   return { at: Math.max(now + backoffMs(failures + 1, BACKOFF), limitEnd), isAttempt: true }
 }

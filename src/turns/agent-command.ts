@@ -36,11 +36,11 @@ export function objectionTo(
 ): string | undefined {
   if (isCompact) {
     if (supportsCompact) return undefined
-    return `${backend} compacts a long conversation by itself, and not on request. /new begins a fresh session.`
+    return `${backend} compacts a long conversation by itself; it cannot be asked to from here. /new begins a fresh session.`
   }
   const [name] = line.split(/\s/, 1)
   if (!supportsCommands) return `${backend} knows no commands in messages, so ${name} was not passed on.`
   if (!isLimited) return undefined
   const why = 'A command of the agent could lift the limits of this project'
-  return `${why}, so ${name} was not passed on. It needs an agent that may use all tools without asking, in a trusted project.`
+  return `${why}, so ${name} was not passed on. It needs an agent that may use all tools without asking, in a trusted project and without a command template.`
 }

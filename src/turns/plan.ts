@@ -285,7 +285,8 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const limits = limitTurn(options, project, defaults, capabilities)
   const needsApproval = (project?.agentPermissions ?? config.agentPermissions) === 'ask'
   const hasToolList = (limits.allowedTools ?? config.allowedTools).length > 0
-  const isLimited = needsApproval || hasToolList || project?.isUntrusted === true
+  const hasTemplate = reply?.command !== undefined
+  const isLimited = needsApproval || hasToolList || hasTemplate || project?.isUntrusted === true
   const objection = command && objectionTo(command, backend, capabilities, isLimited)
   if (objection !== undefined) return planFixed(work, objection, config)
   // Every message gets at least one whole turn.
@@ -297,6 +298,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const takesFiles = channels.some((channel) => channel.name === conversation.channel && channel.takesFiles)
   // Files in a pod cannot be opened from here.
   const canSendFiles = takesFiles && !pod
+  const relayed = reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID })
   const event: GatewayEvent = {
     ...(project?.isUntrusted && { isUntrusted: true }),
     channelId: conversation.id,
@@ -309,8 +311,8 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     ...(pod && { pod }),
     canSendFiles,
     ...(options.session && { session: options.session }),
-    ...(reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID })),
-    ...(command && { compose: () => ({ prompt: command.line }) }),
+    ...relayed,
+    ...(command && { compose: (sessionId) => ({ ...relayed?.compose?.(sessionId), prompt: command.line }) }),
     ...limits,
     timeoutMs: Math.min(limits.timeoutMs, leftMs),
     ...(options.metadata && { metadata: options.metadata }),
@@ -330,8 +332,10 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     needsApproval,
     takesSecrets: true,
     run: (request, signal, listener) => runtime.runTurn({ ...event, ...request }, signal, listener),
-    ...(command && { finish: (answer: Reply) => withWords(answer, `${backend} has done ${command.line}.`) }),
-    ...(reply && { finish: (answer: Reply) => finishReply(answer, reply) }),
+    finish: (answer) => {
+      const whole = command ? withWords(answer, `${backend} ran ${command.line}.`) : answer
+      return reply ? finishReply(whole, reply) : whole
+    },
   }
 }
 

@@ -458,7 +458,8 @@ async function earlierAttempts(
   const { backend, model } = first
   const results = attempts.flatMap(({ result }) => result ?? [])
   const workedMs = results.reduce((sum, { durationMs }) => sum + durationMs, 0)
-  return { backend, ...(model !== undefined && { model }), count: results.length, workedMs }
+  const timeouts = results.filter(({ failure }) => failure?.reason === 'timeout').length
+  return { backend, ...(model !== undefined && { model }), count: results.length, timeouts, workedMs }
 }
 
 async function requireRepeatable(tables: Tables, message: Message): Promise<void> {

@@ -42,10 +42,11 @@ export function settlementOf(
   if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
   const { kind, options } = work.message
   const { failures } = work.claim
-  const workedMs = (work.earlier?.workedMs ?? 0) + result.durationMs
+  const { timeouts = 0, workedMs: workedBefore = 0 } = work.earlier ?? {}
+  const workedMs = workedBefore + result.durationMs
   // The next heartbeat is the retry; until then nobody's messages wait behind this one.
   const mayRetry = !isFinal && kind !== 'heartbeat'
-  const retry = mayRetry ? planRetry(failure, { failures, workedMs }, now, retryLimits) : undefined
+  const retry = mayRetry ? planRetry(failure, { failures, timeouts, workedMs }, now, retryLimits) : undefined
   if (!retry) {
     const problem = `${failure.reason}: ${failure.message}`
     const attempts = 1 + (work.earlier?.count ?? 0)
@@ -71,13 +72,14 @@ function paused(
   const { job } = work.message.options ?? {}
   const about = job === undefined ? '' : `The job ${job}: `
   const note = about + pauseNote(failure, plan.maxTurns, canContinue)
-  const isSilent = said.trim() === ''
-  const finalOutput = isSilent ? note : said
+  const text = result.finalOutput || said
+  const isSilent = text.trim() === ''
+  const finalOutput = isSilent ? note : text
   const allNotes = [...notes, ...mergedNotes(work), ...(isSilent ? [] : [note])]
   const reply = replyTo(work, { ...result, finalOutput }, allNotes, plan)
   return {
     kind: 'answered',
-    run: { id: runId, result: { ...result, ...(!isSilent && { finalOutput: said }) } },
+    run: { id: runId, result: { ...result, ...(!isSilent && { finalOutput: text }) } },
     ...(reply && { reply: { ...reply, ...(canContinue && { canContinue }) } }),
     ...(session && { session }),
   }

@@ -44,6 +44,8 @@ export interface EarlierAttempts {
   model?: string
   /** Of those that ended by themselves. */
   count: number
+  /** Of those that took too long. */
+  timeouts: number
   workedMs: number
 }
 

@@ -54,8 +54,8 @@ describe.concurrent("a command of the agent's own", () => {
         ' /etc/hosts is empty',
         ' //',
         ' // TODO',
-        'claude has done /compact keep names.',
-        'claude has done /compact.',
+        'claude ran /compact keep names.',
+        'claude ran /compact.',
       ],
       [false, false, true],
       ' //review',
@@ -66,15 +66,15 @@ describe.concurrent("a command of the agent's own", () => {
   it('is not passed on where it could lift limits, but for /compact', async ({ expect, onTestFinished }) => {
     const { ask } = await open(onTestFinished, { ALLOWED_TOOLS: 'Read' })
     const refused =
-      'A command of the agent could lift the limits of this project, so /review was not passed on. It needs an agent that may use all tools without asking, in a trusted project.'
-    expect([await ask('//review it'), await ask('/compact')]).toEqual([refused, 'claude has done /compact.'])
+      'A command of the agent could lift the limits of this project, so /review was not passed on. It needs an agent that may use all tools without asking, in a trusted project and without a command template.'
+    expect([await ask('//review it'), await ask('/compact')]).toEqual([refused, 'claude ran /compact.'])
   })
 
   it('is answered without the agent by those that know none', async ({ expect, onTestFinished }) => {
     const { ask } = await open(onTestFinished, { AGENT_BACKEND: 'codex' })
     expect([await ask('//review it'), await ask('/compact')]).toEqual([
       'codex knows no commands in messages, so /review was not passed on.',
-      'codex compacts a long conversation by itself, and not on request. /new begins a fresh session.',
+      'codex compacts a long conversation by itself; it cannot be asked to from here. /new begins a fresh session.',
     ])
   })
 })

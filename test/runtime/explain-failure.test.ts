@@ -20,7 +20,7 @@ const NEXT_STEPS: Record<FailureReason, RegExp> = {
   prompt_too_long: /\/new begins a fresh session, .*; or send less at once\./,
   timeout: /Ask for a smaller step\./,
   max_turns: /the limit of one message\./,
-  refused: /Say it in another way, or choose another model or agent/,
+  refused: /Say it in another way, begin a fresh session with \/new, or choose another model or agent/,
   spawn: /"aetheel doctor" there says what is missing/,
   exit: /try it again\. If it fails again, \/new begins a fresh session/,
   no_result: /Look what is done already, then try it again\./,

@@ -6,7 +6,7 @@ const NOW = 1_000_000
 
 function plan(reason: FailureReason, failures: number, retryAt?: number) {
   const failure = { reason, message: 'no', report: 'no', ...(retryAt !== undefined && { retryAt }) }
-  return planRetry(failure, { failures, workedMs: 0 }, NOW)
+  return planRetry(failure, { failures, timeouts: 0, workedMs: 0 }, NOW)
 }
 
 describe('a retry', () => {
@@ -27,7 +27,7 @@ describe('a retry', () => {
 
   it('does not help if the executable or the directory is missing', () => {
     const failure = { reason: 'spawn', message: 'no', report: 'no', isLasting: true } as const
-    expect(planRetry(failure, { failures: 0, workedMs: 0 }, NOW)).toBeUndefined()
+    expect(planRetry(failure, { failures: 0, timeouts: 0, workedMs: 0 }, NOW)).toBeUndefined()
   })
 
   it.each([
@@ -61,8 +61,14 @@ describe('a retry', () => {
     ['exit', 1, 60_000, { totalMs: 60_000 }],
   ] as const)('after %s, %i failures and %i ms of work does not come with %j', (reason, failures, workedMs, limits) => {
     const failure = { reason, message: 'no', report: 'no' }
-    expect(planRetry(failure, { failures, workedMs }, NOW, limits)).toBeUndefined()
-    expect(planRetry(failure, { failures, workedMs }, NOW)).toBeDefined()
+    expect(planRetry(failure, { failures, timeouts: failures, workedMs }, NOW, limits)).toBeUndefined()
+    expect(planRetry(failure, { failures, timeouts: failures, workedMs }, NOW)).toBeDefined()
+  })
+
+  it('after a first time-out comes also when other failures were before it', () => {
+    const tried = { failures: 1, timeouts: 0, workedMs: 0 }
+    const failure = { reason: 'timeout', message: 'no', report: 'no' } as const
+    expect(planRetry(failure, tried, NOW, { timeoutRetries: 1 })).toBeDefined()
   })
 
   it('takes no notice of a time that other failures name', () => {

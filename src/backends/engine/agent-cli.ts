@@ -160,10 +160,14 @@ export class AgentCli {
     const fingerprint = this.fingerprint()
     const known = this.#models
     if (known && known.fingerprint === fingerprint && known.until > now()) return known.models
-    const models = this.#listModels().catch(() => [])
-    void models.then((found) => {
-      this.knownModels = found
-    })
+    const models = this.#listModels().then(
+      (found) => (this.knownModels = found),
+      () => {
+        // Another time it may work.
+        this.#models = undefined
+        return this.knownModels
+      },
+    )
     this.#models = { fingerprint, until: now() + MODELS_CACHE_MS, models }
     return models
   }

@@ -102,7 +102,9 @@ export class Intake {
     const meaning = this.#read(incoming, settings)
     const isCommand = 'command' in meaning
     return this.#order.run(place.address, { isCommand, hasFiles: hasMedia }, async () => {
-      if (!mayWrite(from, settings) && !(await host.admissions.has(from))) return this.#refuse(incoming)
+      // Without `inbound.reply` WhatsApp is closed.
+      const isAdmitted = settings !== undefined && (await host.admissions.has(from))
+      if (!mayWrite(from, settings) && !isAdmitted) return this.#refuse(incoming)
       if ((await host.isKnown(sid)) || (await host.isClaimed(handledKey(sid)))) return
       await (isCommand ? this.#command(incoming, place, meaning.command) : this.#message(incoming, place, meaning))
     })

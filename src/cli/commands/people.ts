@@ -11,7 +11,7 @@ export function registerPeople(program: Command, context: CommandContext): void 
   defineList(people.command('list', { isDefault: true }), 'List them.', context, peopleList)
   people
     .command('remove')
-    .description('They may talk no more, from now on.')
+    .description('Remove their access, at once.')
     .argument('<person>', 'the name or the id, as "aetheel people" shows it')
     .action((person: string) => context.change((store) => peopleRemove(store, person, Date.now)))
 }
@@ -37,5 +37,5 @@ export async function peopleRemove(store: Store, wanted: string, now: () => numb
     await tables.admissions.remove(channel, personId)
     await notesOf('terminal', now)(tables, { action: 'access.disallow', subject: `${channel}/${personId}` })
   })
-  return `${name} may talk no more, unless the configuration says otherwise.`
+  return `${name} may no longer talk, unless the configuration says otherwise.`
 }

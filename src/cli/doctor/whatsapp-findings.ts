@@ -156,10 +156,11 @@ function audienceFinding({ inbound }: Settings, admitted: string[]): Finding {
       'everybody who knows the number may talk to the agent, which may change and run everything that you may'
     return doubtful(risk, 'Name numbers in inbound.reply.allowFrom instead of "*"')
   }
-  const count = new Set([...allowFrom, ...admitted]).size
+  const others = inbound?.reply ? admitted.filter((number) => !allowFrom.includes(number)) : []
+  const count = allowFrom.length + others.length
   if (count === 0) {
     return doubtful('nobody may write', 'Add your number to inbound.reply.allowFrom, as +4915112345678')
   }
-  const byCommand = admitted.length === 0 ? '' : `, ${admitted.length} of them by /allow`
+  const byCommand = others.length === 0 ? '' : `, ${others.length} of them by /allow`
   return good(`${count === 1 ? '1 number' : `${count} numbers`} may write${byCommand}`)
 }

@@ -211,7 +211,7 @@ describe.concurrent('/allow and /disallow', () => {
       'ada may talk from now on. /disallow takes that back.',
       'Only my owner may let people in.',
       `Let in by /allow:\nada (${ada.id}), by owner\nName a person after /allow.`,
-      'ada may talk no more.',
+      'ada may no longer talk.',
       `I answer only those whom my owner has let in. To let you in, they type \`/allow ${ada.id}\`.`,
       ['one', 'two'],
       [

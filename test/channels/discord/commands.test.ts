@@ -481,7 +481,7 @@ describe.concurrent('Continue', () => {
       stage.journal().map(({ isResumed }) => isResumed),
     ]).toEqual([
       expect.stringContaining(ada.id),
-      ['It continues.', 'It goes on already.'],
+      ['It continues.', 'It was continued already.'],
       [
         'Half of it.\n\n-# Paused after 25 steps, the limit of one message. /continue goes on.',
         'You said: Continue where you stopped.',

@@ -1,7 +1,7 @@
 // People write, and are answered: from the webhook to what Twilio is asked to send.
 
 import { describe, it } from 'vitest'
-import { steps } from '../../kit/steps-agent.js'
+import { STEPS_AGENT, steps } from '../../kit/steps-agent.js'
 import { ADA, BEN, STRANGER, WhatsAppStage } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
@@ -255,6 +255,34 @@ describe('A stranger', { concurrent: true }, () => {
     await expect.poll(() => twilio.textsTo(STRANGER)).toEqual(['You said: hello'])
   })
 
+  it('is not answered without inbound.reply, even if somebody has let them in', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    const config = stage.config({ allowFrom: [ADA] })
+    await stage.startWith(config)
+    const { twilio } = stage
+    await twilio.say(ADA, `/allow ${STRANGER}`)
+    await until(() => twilio.textsTo(ADA).length === 1, 'the answer')
+    delete config.inbound
+    await twilio.say(STRANGER, 'hello')
+    await twilio.say(ADA, 'hello')
+    await until(() => stage.logsOf('whatsapp.refused').length === 2, 'two refusals')
+    expect([twilio.textsTo(STRANGER), stage.journal()]).toEqual([[], []])
+  })
+
+  it('cannot leave the command line of the operator by a command of the agent', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start({ allowFrom: [ADA], command: [STEPS_AGENT, '-p', '{{Body}}', '--model', 'operators'] })
+    const { twilio } = stage
+    await twilio.say(ADA, '//review')
+    await until(() => twilio.textsTo(ADA).length === 1, 'the refusal')
+    await twilio.say(ADA, '/compact')
+    await until(() => twilio.textsTo(ADA).length === 2, 'the answer')
+    expect([twilio.textsTo(ADA), stage.journal()]).toEqual([
+      [expect.stringContaining('/review was not passed on'), expect.stringContaining('/compact')],
+      [expect.objectContaining({ prompt: '/compact', model: 'operators' })],
+    ])
+  })
+
   it('is answered once one whose number is configured has let them in, and lets nobody in', async ({
     expect,
     onTestFinished,
@@ -278,7 +306,7 @@ describe('A stranger', { concurrent: true }, () => {
       [
         `${STRANGER} may talk from now on. /disallow takes that back.`,
         'Write the number as +4915112345678.',
-        `${STRANGER} may talk no more.`,
+        `${STRANGER} may no longer talk.`,
       ],
       ['You said: hello', 'Only people whose numbers are in inbound.reply.allowFrom may let people in.'],
       [],

@@ -22,7 +22,7 @@ describe.concurrent('aetheel ask', () => {
     const ended = await terminal.run(['ask', 'Which file is here?'], { env: DEMO })
     expect({ ...ended, left: terminal.leftovers() }).toEqual({
       exitCode: 0,
-      stdout: 'Let me look.\n\nThere are 1 files here, poem.txt. I asked a real shell.\n',
+      stdout: 'Let me look.\n\nThere is one file here, poem.txt. I asked a real shell.\n',
       stderr: expect.stringMatching(/^\n→ Bash \{"command":"ls"\}\n✓ Bash poem\.txt\nSession: [0-9a-f-]{36}\n$/),
       left: [],
     })
@@ -90,7 +90,7 @@ describe.concurrent('aetheel ask', () => {
     mkdirSync(join(terminal.project, 'part'))
     terminal.write('part/inside.txt', '')
     const { stdout } = await terminal.run(['ask', '--cwd', 'part', 'Which files?'], { env: DEMO })
-    expect(stdout).toContain('There are 1 files here, inside.txt.')
+    expect(stdout).toContain('There is one file here, inside.txt.')
   })
 
   it('hands model, system prompt, backend and session to the agent', async (test) => {

@@ -23,7 +23,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     expect([first, second, await gateway.exited, terminal.leftovers()]).toEqual([
       {
         exitCode: 0,
-        stdout: 'Hello Ada. Let me look.\n\nThere are 1 files here, poem.txt. I asked a real shell.\n',
+        stdout: 'Hello Ada. Let me look.\n\nThere is one file here, poem.txt. I asked a real shell.\n',
         stderr: '\n→ Bash {"command":"ls"}\n✓ Bash poem.txt\n',
       },
       { exitCode: 0, stdout: 'Your name is Ada; you told me earlier in this session.\n', stderr: '' },
@@ -70,7 +70,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     gateway.kill('SIGTERM')
     await gateway.exited
     expect([known.stdout, unknown]).toEqual([
-      expect.stringMatching(/There are 0 files|There are 1 files here, \./),
+      expect.stringMatching(/There is nothing here yet/),
       {
         exitCode: 1,
         stdout: '',
@@ -144,7 +144,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     expect([exitCode, [...answers], terminal.processes()]).toEqual([
       0,
       [
-        'There are 1 files here, poem.txt. I asked a real shell.',
+        'There is one file here, poem.txt. I asked a real shell.',
         'Your name is Ada; you told me earlier in this session.',
       ],
       [],
@@ -202,7 +202,7 @@ describe.concurrent('aetheel chat, without a gateway', () => {
     first.type('/quit')
     const exitCode = await first.exited
     const second = terminal.open(['chat'], DEMO)
-    await second.printed('There are 1 files here, poem.txt. I asked a real shell.')
+    await second.printed('There is one file here, poem.txt. I asked a real shell.')
     second.endInput()
     expect([exitCode, first.stderr, await second.exited, terminal.leftovers()]).toEqual([
       1,

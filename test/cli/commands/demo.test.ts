@@ -18,9 +18,9 @@ describe.concurrent('aetheel demo', () => {
       stderr: '',
       answers: [
         expect.stringMatching(/^ada: I was cut off at \w+, so I go on: .* ten\.$/),
-        'ada: There are 2 files here, hello.txt and notes.md. I asked a real shell.',
+        'ada: There are 2 files here: hello.txt, notes.md. I asked a real shell.',
         'ada: Your name is Ada; you told me earlier in this session.',
-        'grace: There are 2 files here, hello.txt and notes.md. I asked a real shell.',
+        'grace: There are 2 files here: hello.txt, notes.md. I asked a real shell.',
         'grace: Your name is Grace; you told me earlier in this session.',
       ],
       last: ['5 messages, 5 answers: none was lost, none was given twice.', '', 'Now try it yourself: aetheel'],

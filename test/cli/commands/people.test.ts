@@ -19,7 +19,7 @@ it('lists the people let in by a command, and removes one by name or id, on reco
   const audit = (await store.audit.list(9)).map(({ actor, action, subject }) => [actor, action, subject])
   expect([listed.split('\n'), removed, missing, await peopleList(store, OPTIONS), audit]).toEqual([
     ['CHANNEL  ID   AGE    BY     NAME', 'discord  100  3 min  owner  ada', 'discord  200  3 min  owner  ben'],
-    ['ben', 'ada'].map((name) => `${name} may talk no more, unless the configuration says otherwise.`),
+    ['ben', 'ada'].map((name) => `${name} may no longer talk, unless the configuration says otherwise.`),
     'Nobody called ada was let in by /allow. "aetheel people" lists those who were.',
     'Nobody was let in by /allow. Who else may talk is in the configuration.',
     [

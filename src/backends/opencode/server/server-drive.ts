@@ -325,18 +325,17 @@ export class ServerDrive implements Drive, EventListener {
     await wait(delayMs)
     // A prompt that is still being sent has not begun.
     await this.#prompting?.catch(() => {})
-    const startedAt = Date.now()
-    while (await this.#isMoreExpected(startedAt)) await wait(SETTLE_MS)
+    // Counted in looks and not by the clock, since on a busy machine what is waited for is late as well.
+    for (let looks = 0; await this.#isMoreExpected(looks * SETTLE_MS); looks += 1) await wait(SETTLE_MS)
     this.#isSettling = false
   }
 
   /** Whether the session is idle but more is to come. */
-  async #isMoreExpected(since: number): Promise<boolean> {
+  async #isMoreExpected(waitedMs: number): Promise<boolean> {
     await this.#readAgain().catch(() => {})
     const translation = this.translation
     if (this.run.stopped || this.#isOver || !translation.isIdle) return false
     const { hasBegun } = translation
-    const waitedMs = Date.now() - since
     if (translation.owesAnswer) {
       if (waitedMs < BEGINNING_LAG_MS) return true
       this.run.stop(lostTurn(this.plan.client, hasBegun))
