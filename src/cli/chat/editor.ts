@@ -36,10 +36,13 @@ export function typedText(units: readonly string[]): string {
 export function charactersOf(text: string): string[] {
   const characters: string[] = []
   let length = SLICE
-  for (let start = 0; start < text.length; ) {
+  for (let start = 0; start < text.length;) {
     const end = start + length
     const isHalved = /[\uD800-\uDBFF]/.test(text.charAt(end - 1))
-    const segments = Array.from(graphemes.segment(text.slice(start, isHalved ? end + 1 : end)), ({ segment }) => segment)
+    const segments = Array.from(
+      graphemes.segment(text.slice(start, isHalved ? end + 1 : end)),
+      ({ segment }) => segment,
+    )
     const isLast = end >= text.length
     // The last character of a slice may go on behind it.
     const complete = isLast ? segments : segments.slice(0, -1)
