@@ -29,7 +29,8 @@ export function diffOf(before: string, after: string): DiffLine[] {
     : [...lines.slice(0, MOST_LINES), { kind: 'gap', text: `… ${lines.length - MOST_LINES} more lines` }]
 }
 
-function cutLine(text: string): string {
+/** Longer lines are data. */
+export function cutLine(text: string): string {
   return text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)} …` : text
 }
 

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { IncomingFile } from '../channels/types.js'
@@ -19,7 +20,8 @@ async function sizeOf(path: string): Promise<number> {
 }
 
 async function readUpTo(path: string, bytes: number): Promise<Uint8Array> {
-  const handle = await open(path)
+  // Opening a pipe waits for somebody who writes to it.
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     // A pipe or a device might never end.
     if (!(await handle.stat()).isFile()) throw new Error('it is not a file')

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CommandDescription, Suggestion } from '../../channels/types.js'
 import { mention } from './attachments.js'
-import { charactersOf, type EditorState } from './editor.js'
+import { charactersOf, type EditorState, typedText } from './editor.js'
 
 export interface Candidate {
   label: string
@@ -34,7 +34,7 @@ const SKIPPED = new Set(['node_modules', '.git', 'dist', 'target', '.venv', '__p
 /** Contract: undefined if there is nothing to offer. */
 export async function complete(state: EditorState, sources: CompletionSources): Promise<Completion | undefined> {
   const before = state.units.slice(0, state.cursor)
-  const text = before.join('')
+  const text = typedText(before)
   const command = /^\/([a-z]*)$/i.exec(text)?.[1]
   if (command !== undefined) return offered(0, commandCandidates(command, sources.commands))
   const [, name, typed] = /^\/([a-z]+) (\S*)$/i.exec(text) ?? []

@@ -16,8 +16,11 @@ export interface EditorState {
 
 export const EMPTY: EditorState = { units: [], cursor: 0, cut: [] }
 
-/** A paste of this many lines is one unit. */
+/** A paste of this many lines, or of more characters than these, is one unit. */
 const FOLDED_LINES = 6
+const FOLDED_CHARACTERS = 1_000
+/** The time that a segmenter takes grows with the square of the text. */
+const SLICE = 256
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
@@ -25,19 +28,42 @@ export function textOf({ units }: Pick<EditorState, 'units'>): string {
   return units.join('')
 }
 
-export function charactersOf(text: string): string[] {
-  return Array.from(graphemes.segment(text), ({ segment }) => segment)
+/** What was typed: a blank stands for each folded paste. */
+export function typedText(units: readonly string[]): string {
+  return units.map((unit) => (isFolded(unit) ? ' ' : unit)).join('')
 }
 
-/** Whether it is a paste shown as the number of its lines. */
+export function charactersOf(text: string): string[] {
+  const characters: string[] = []
+  let length = SLICE
+  for (let start = 0; start < text.length;) {
+    const end = start + length
+    const isHalved = /[\uD800-\uDBFF]/.test(text.charAt(end - 1))
+    const segments = Array.from(
+      graphemes.segment(text.slice(start, isHalved ? end + 1 : end)),
+      ({ segment }) => segment,
+    )
+    const isLast = end >= text.length
+    // The last character of a slice may go on behind it.
+    const complete = isLast ? segments : segments.slice(0, -1)
+    for (const segment of complete) {
+      characters.push(segment)
+      start += segment.length
+    }
+    length = complete.length === 0 ? length * 2 : SLICE
+  }
+  return characters
+}
+
+/** Whether it is a paste shown as its size. */
 export function isFolded(unit: string): boolean {
-  return unit.length > 1 && unit.includes('\n')
+  return unit.length > 1 && (unit.length > FOLDED_CHARACTERS || graphemes.segment(unit).containing(0)?.segment !== unit)
 }
 
 /** With a text of its own, such as one from the history. */
 export function withText({ cut }: EditorState, given: string): EditorState {
   const text = withPlainLineEnds(given)
-  const units = countLines(text) >= FOLDED_LINES ? [text] : charactersOf(text)
+  const units = isLong(text) ? [text] : charactersOf(text)
   return { units, cursor: units.length, cut }
 }
 
@@ -58,7 +84,12 @@ export function insert(state: EditorState, typed: string): EditorState {
 
 export function paste(state: EditorState, pasted: string): EditorState {
   const text = withPlainLineEnds(pasted)
-  if (countLines(text) < FOLDED_LINES) return insert(state, text)
+  return isLong(text) ? pasteFolded(state, text) : insert(state, text)
+}
+
+/** As one unit, however short it is. */
+export function pasteFolded(state: EditorState, pasted: string): EditorState {
+  const text = withPlainLineEnds(pasted)
   const { units, cursor } = state
   return { ...state, units: [...units.slice(0, cursor), text, ...units.slice(cursor)], cursor: cursor + 1 }
 }
@@ -158,7 +189,8 @@ function without(state: EditorState, from: number, to: number, isKept = true): E
 }
 
 function lineStart({ units, cursor }: EditorState): number {
-  return units.lastIndexOf('\n', cursor - 1) + 1 || 0
+  // A negative index would count from the end.
+  return cursor === 0 ? 0 : units.lastIndexOf('\n', cursor - 1) + 1
 }
 
 function lineEnd({ units, cursor }: EditorState): number {
@@ -186,6 +218,10 @@ function wordEnd({ units, cursor }: EditorState): number {
   while (index < units.length && !isWord(units[index] ?? '')) index += 1
   while (index < units.length && isWord(units[index] ?? '')) index += 1
   return index
+}
+
+function isLong(text: string): boolean {
+  return text.length > FOLDED_CHARACTERS || countLines(text) >= FOLDED_LINES
 }
 
 /** A line break at the end begins no line. */

@@ -1,10 +1,12 @@
 // What was typed before: one entry per line, the latest last. An entry of several lines is JSON behind a mark, so that a
 // file of an earlier version, which has none, is read as it is.
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 
 const MARK = '\u001E'
 const MAX_ENTRIES = 500
+/** Longer ones, such as a pasted log, are not kept. */
+export const LONGEST_ENTRY = 10_000
 
 export class InputHistory {
   #entries: string[]
@@ -23,10 +25,19 @@ export class InputHistory {
 
   /** Contract: the same text is kept once, as the latest. */
   add(text: string): void {
-    this.#entries = [...this.#entries.filter((entry) => entry !== text), text].slice(-MAX_ENTRIES)
+    if (text.length <= LONGEST_ENTRY) {
+      this.#entries = [...this.#entries.filter((entry) => entry !== text), text].slice(-MAX_ENTRIES)
+      this.#write()
+    }
     this.#index = this.#entries.length
+  }
+
+  #write(): void {
+    // Several chats may be open: each has a file of its own until it is whole.
+    const temporary = `${this.file}.${process.pid}`
     try {
-      writeFileSync(this.file, encodeEntries(this.#entries), { mode: 0o600 })
+      writeFileSync(temporary, encodeEntries(this.#entries), { mode: 0o600 })
+      renameSync(temporary, this.file)
     } catch (error) {
       this.onProblem(error)
     }

@@ -37,7 +37,8 @@ export function inputRows(state: EditorState, prompt: Span, width: number, maxRo
 }
 
 export function foldedText(unit: string): string {
-  return `[${countLines(unit)} pasted lines]`
+  const lines = countLines(unit)
+  return lines > 1 ? `[${lines} pasted lines]` : `[${unit.length} pasted characters]`
 }
 
 function shownUnit(unit: string): Span {

@@ -3,15 +3,29 @@
 import { join } from 'node:path'
 import type { ReadStream, WriteStream } from 'node:tty'
 import { COMMANDS } from '../../conversation/command-descriptions.js'
-import { messageOf } from '../../errors.js'
+import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { describeBytes } from '../../media/byte-size.js'
 import type { ChatSession } from '../chat-session.js'
 import type { ChatPlace } from '../control/protocol.js'
+import { isCommand as isGatewayCommand } from '../../turns/accept.js'
 import { attachmentsIn, mentionsOf } from './attachments.js'
 import { accept, type Candidate, complete, type Completion } from './completion.js'
-import { continued, type EditorState, EMPTY, insert, moveLine, paste, press, textOf, withText } from './editor.js'
-import { InputHistory } from './input-history.js'
+import {
+  continued,
+  type EditorState,
+  EMPTY,
+  insert,
+  isFolded,
+  moveLine,
+  paste,
+  pasteFolded,
+  press,
+  textOf,
+  typedText,
+  withText,
+} from './editor.js'
+import { InputHistory, LONGEST_ENTRY } from './input-history.js'
 import type { Input } from './keys.js'
 import type { Decision } from './question-panel.js'
 import { RawTerminal } from './raw-terminal.js'
@@ -59,7 +73,8 @@ export class TerminalChat {
   #hint = ''
   #hintTimer: NodeJS.Timeout | undefined
   #isReady = false
-  #isTabbing = false
+  /** The Tab that is looking for what to complete. */
+  #tabbing: object | undefined
   /** What was pressed while messages could not be taken, or Tab was looking for what to complete. */
   #held: Input[] = []
   #isStopping = false
@@ -134,6 +149,10 @@ export class TerminalChat {
   #take(input: Input): void {
     if (this.#holds(input)) return
     if (this.#answers(input)) return
+    this.#apply(input)
+  }
+
+  #apply(input: Input): void {
     this.view.questions.disturb()
     // The hint is what a second Ctrl-C answers.
     if (input.kind !== 'key' || input.name !== 'ctrl-c') this.#setHint('')
@@ -146,21 +165,32 @@ export class TerminalChat {
   /** Whether it has to wait: what was pressed before it is not done. */
   #holds(input: Input): boolean {
     const name = input.kind === 'key' ? input.name : ''
-    if (name === 'ctrl-c') this.#held = []
+    if (name === 'ctrl-c') this.#cancelHeld()
     if (name === 'ctrl-c' || name === 'ctrl-d') return false
-    const isWaiting = this.#isTabbing || this.#held.length > 0 || (!this.#isReady && name === 'enter')
-    if (isWaiting) this.#held.push(input)
-    return isWaiting
+    const isWaiting = this.#tabbing !== undefined || this.#held.length > 0 || (!this.#isReady && name === 'enter')
+    if (!isWaiting) return false
+    this.#held.push(input)
+    this.view.questions.disturb()
+    return true
   }
 
+  /** None of it answers a question: it was pressed before, perhaps when another one was shown. */
   #takeHeld(): void {
     const held = this.#held.splice(0)
-    for (const input of held) this.#take(input)
+    for (const input of held) if (!this.#holds(input)) this.#apply(input)
+  }
+
+  #cancelHeld(): void {
+    this.#held = []
+    if (this.#tabbing) this.#closeCompletion()
+    this.#tabbing = undefined
   }
 
   #pasted(text: string): EditorState {
     const isFile = this.#refusing === undefined ? mentionsOf(text) : undefined
-    return isFile === undefined ? paste(this.#editor, text) : insert(this.#editor, `${isFile} `)
+    if (isFile !== undefined) return insert(this.#editor, `${isFile} `)
+    // Folded, so that the files which somebody else names in it are not attached.
+    return namesFile(text, this.view.place?.directory) ? pasteFolded(this.#editor, text) : paste(this.#editor, text)
   }
 
   #press(name: string): void {
@@ -214,8 +244,11 @@ export class TerminalChat {
     const text = textOf(this.#editor)
     const session = this.#session
     if (text.trim() === '' || !session) return
-    this.#history.add(text)
-    const files = attachmentsIn(text, this.view.place?.directory)
+    const isCommand = isGatewayCommand(text)
+    const { directory } = this.view.place ?? {}
+    const files = isCommand ? [] : attachmentsIn(typedText(this.#editor.units), directory)
+    // What was pasted must not attach anything when it is called back, either.
+    if (!this.#editor.units.some((unit) => isFolded(unit) && namesFile(unit, directory))) this.#history.add(text)
     this.view.showSent(
       this.#editor,
       files.map(({ name, bytes }) => `Attached: ${name} (${describeBytes(bytes)})`),
@@ -223,7 +256,6 @@ export class TerminalChat {
     this.#editor = { ...EMPTY, cut: this.#editor.cut }
     if (text.trim() === '/quit') return this.#leave()
     const paths = files.map(({ path }) => path)
-    const isCommand = text.trimStart().startsWith('/')
     if (!isCommand) this.view.setBusy(true)
     this.#taking = this.#taking.then(async () => {
       await session.take(text, paths)
@@ -285,7 +317,9 @@ export class TerminalChat {
     const { questions } = this.view
     questions.close(decision.id)
     try {
-      await this.#session?.control?.call('approvals.answer', decision)
+      const control = this.#session?.control
+      if (!control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
+      await control.call('approvals.answer', decision)
     } catch (error) {
       questions.reopen(decision.id)
       this.view.note(`Error: ${messageOf(error)}`)
@@ -304,11 +338,14 @@ export class TerminalChat {
   async #tab(): Promise<void> {
     if (this.#refusing !== undefined) return
     const open = this.#completion
-    this.#isTabbing = true
+    const tabbing = {}
+    this.#tabbing = tabbing
     const completion = open ?? (await this.#offer())
+    // Ctrl-C was pressed meanwhile.
+    if (this.#tabbing !== tabbing) return
     const candidate = completion?.candidates[this.#selected]
     if (completion && candidate && (open || completion.candidates.length === 1)) this.#accept(completion, candidate)
-    this.#isTabbing = false
+    this.#tabbing = undefined
     this.#takeHeld()
     this.#show()
   }
@@ -387,6 +424,11 @@ export class TerminalChat {
       hint: this.#hint,
     }
   }
+}
+
+/** Of a huge text not everything is looked up: it is folded anyway, and not remembered. */
+function namesFile(text: string, directory: string | undefined): boolean {
+  return text.length <= LONGEST_ENTRY && attachmentsIn(text, directory).length > 0
 }
 
 export function historyFileIn(home: string): string {

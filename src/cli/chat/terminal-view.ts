@@ -4,7 +4,7 @@ import { oneLine, printable } from '../../core/one-line.js'
 import type { ChatView } from '../chat-session.js'
 import type { ChatPlace, HistoryEntry, OpenQuestion } from '../control/protocol.js'
 import type { Candidate } from './completion.js'
-import { type EditorState, textOf } from './editor.js'
+import { type EditorState, isFolded, textOf } from './editor.js'
 import { foldedText, inputRows } from './input-rows.js'
 import { markdownLines } from './markdown.js'
 import { OWN_COMMANDS } from './plain-view.js'
@@ -126,7 +126,7 @@ export class TerminalView implements ChatView {
 
   /** What the person has sent. */
   showSent({ units }: EditorState, notes: string[]): void {
-    const shown = units.map((unit) => (unit.length > 1 && unit.includes('\n') ? foldedText(unit) : unit)).join('')
+    const shown = units.map((unit) => (isFolded(unit) ? foldedText(unit) : unit)).join('')
     const { lines, more } = fold(shown.split('\n'), SHOWN_OWN_LINES)
     const rows = lines.flatMap((line) => wrap([span(line, 'bold')], this.width - 2))
     const all = more === 0 ? rows : [...rows, [span(`… ${more} more lines`, 'dim')]]

@@ -1,7 +1,7 @@
 // What an agent did with a tool, as quiet lines.
 
 import type { AgentEvent } from '../../backends/types.js'
-import { diffOf } from '../../core/line-diff.js'
+import { cutLine, diffOf } from '../../core/line-diff.js'
 import { oneLine, printableLines } from '../../core/one-line.js'
 import { fileChangesOf, subjectOf } from '../../core/tool-input.js'
 import { codeSpans } from './code-colours.js'
@@ -71,7 +71,7 @@ function toolLine(mark: Span, { name, subject }: RunningTool, durationMs: number
 function changeLines({ name, input }: RunningTool, width: number): Line[] {
   const lines = fileChangesOf(name, input).flatMap((change): Line[] =>
     change.kind === 'patch'
-      ? change.patch.split('\n').map((line) => codeSpans(line, 'diff'))
+      ? change.patch.split('\n').map((line) => codeSpans(cutLine(line), 'diff'))
       : diffOf(change.before, change.after).map(({ kind, text }) => {
           if (kind === 'added') return [span(`+ ${text}`, 'green')]
           if (kind === 'removed') return [span(`- ${text}`, 'red')]
@@ -90,7 +90,7 @@ function outputLines({ name }: RunningTool, { content, isError }: ToolResult, wi
   if (!isError && READING_TOOL.test(name)) return [indented([span(linesText(lines.length + more), 'dim')], width)]
   const formats = isError ? (['red'] as const) : (['dim'] as const)
   return folded(
-    lines.map((line) => [span(line, ...formats)]),
+    lines.map((line) => [span(cutLine(line), ...formats)]),
     SHOWN_OUTPUT,
     width,
     more,

@@ -59,7 +59,8 @@ export class TurnView implements Printer {
         this.#endTool(event)
         break
       case 'notice':
-        if (!isAskedNotice(event.content)) this.note(`! ${oneLine(event.content, NOTICE_CHARACTERS)}`)
+        if (!event.isTechnical && !isAskedNotice(event.content))
+          this.note(`! ${oneLine(event.content, NOTICE_CHARACTERS)}`)
         break
       case 'complete':
         this.#endText()

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  charactersOf,
   continued,
   type EditorState,
   EMPTY,
@@ -12,7 +13,7 @@ import {
   textOf,
   withText,
 } from '../../../src/cli/chat/editor.js'
-import { inputRows } from '../../../src/cli/chat/input-rows.js'
+import { foldedText, inputRows } from '../../../src/cli/chat/input-rows.js'
 import { span, widthOfLine } from '../../../src/cli/chat/styled-text.js'
 
 /** With the cursor where the bar is. */
@@ -32,6 +33,9 @@ it.each([
   ['ctrl-left', 'one two.|', 'one |two.'],
   ['alt-f', 'o|ne two', 'one| two'],
   ['home', 'a\nbc|d', 'a\n|bcd'],
+  ['home', '|\na', '|\na'],
+  ['home', '|a\n', '|a\n'],
+  ['ctrl-u', '|a\nb', '|a\nb'],
   ['ctrl-e', 'a|b\nc', 'ab|\nc'],
   ['backspace', 'e\u0301|x', '|x'],
   ['delete', '|漢字', '|字'],
@@ -63,6 +67,11 @@ it('moves from line to line, and no further', () => {
   ])
 })
 
+it('moves down from the beginning, however many lines there are', () => {
+  const down = moveLine(at('|\n\na'), 1)
+  expect([down && shown(down), moveLine(at('|\na'), -1)]).toEqual(['\n|\na', undefined])
+})
+
 it('goes on in another line after a backslash at the end', () => {
   expect(
     [continued(at('a\\|')), continued(at('a\\|b')), continued(at('a|'))].map((state) => state && shown(state)),
@@ -79,6 +88,46 @@ it('folds a paste of many lines into one piece that goes and comes back whole', 
     'a|b',
     `a${lines}b`,
   ])
+})
+
+it('folds a long paste of one line, too, and takes one of a megabyte at once', () => {
+  const line = 'word 漢字 '.repeat(120_000)
+  const startedAt = performance.now()
+  const state = insert(paste(at('a|b'), line), '!')
+  const recalled = withText(EMPTY, line)
+  const typed = insert(EMPTY, line.slice(0, 100_000))
+  const took = performance.now() - startedAt
+  const { rows } = inputRows(state, span('> '), 60, 5)
+  expect([rows.map((row) => row.map(({ text }) => text).join('')), recalled.units, textOf(typed).length]).toEqual([
+    ['> a[960000 pasted characters]!b'],
+    [line],
+    100_000,
+  ])
+  expect(took).toBeLessThan(3_000)
+})
+
+it('tells what is folded from what a person sees as one character', () => {
+  const folded = ['a\nb\n', 'a @/tmp/x', 'x'.repeat(2_000)]
+  expect([folded.map(isFolded), folded.map(foldedText), ['a', '\n', '👩‍👩‍👧', 'e\u0301', '🇩🇪'].map(isFolded)]).toEqual([
+    [true, true, true],
+    ['[2 pasted lines]', '[9 pasted characters]', '[2000 pasted characters]'],
+    [false, false, false, false, false],
+  ])
+})
+
+it('cuts a text into characters where a person would, however long it is', () => {
+  const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+  const piece = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 4 }),
+    fc.constantFrom('\r\n', '👩‍👩‍👧', '🇩', '\u200D', '👍🏽', 'e', '\u0301'.repeat(300), 'क्ष', '각', 'x'.repeat(255)),
+  )
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+      const text = pieces.join('').repeat(3)
+      expect(charactersOf(text)).toEqual(Array.from(graphemes.segment(text), ({ segment }) => segment))
+    }),
+    { numRuns: 30 },
+  )
 })
 
 describe('whatever is pressed', () => {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { linkSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it, onTestFinished } from 'vitest'
@@ -32,5 +32,24 @@ it('reads a file of an earlier version, walks through it, and keeps each text on
   expect([walked, readFileSync(file, 'utf8')]).toEqual([
     ['third', '"second"', 'third', 'draft', undefined],
     '"second"\nthird\nfirst\n',
+  ])
+})
+
+it('leaves out what is too long, and never leaves the file half written', () => {
+  const directory = temporaryDirectory(onTestFinished)
+  const file = join(directory, 'chat-history')
+  writeFileSync(file, 'first\n')
+  linkSync(file, join(directory, 'as-it-was'))
+  const history = new InputHistory(file, () => {})
+  history.add('x'.repeat(10_001))
+  const last = history.step(-1, '')
+  history.add('second')
+  const read = (name: string): string => readFileSync(join(directory, name), 'utf8')
+  // What was there was replaced, not written over.
+  expect([last, read('chat-history'), read('as-it-was'), readdirSync(directory).toSorted()]).toEqual([
+    'first',
+    'first\nsecond\n',
+    'first\n',
+    ['as-it-was', 'chat-history'],
   ])
 })
