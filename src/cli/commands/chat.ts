@@ -49,7 +49,8 @@ export function registerChat(program: Command, context: CommandContext): void {
       const exitCode = await chat({
         config,
         environment: context.environment,
-        openLog: (destination) => context.openLog(config, 'error', destination),
+        // On the screen, the chat itself says what went wrong.
+        openLog: (destination) => context.openLog(config, destination ? 'silent' : 'error', destination),
         conversation: flags.conversation,
         projectId: flags.project,
         showsHistory: flags.history,

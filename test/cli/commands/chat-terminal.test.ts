@@ -193,7 +193,15 @@ describe.concurrent('aetheel chat, at a terminal', () => {
       1,
       expect.stringMatching(/The agent claude cannot be used\. .*npm install/),
     ])
-    expect(chat.stdout).not.toContain('{"level"')
+    expect(chat.stdout).not.toContain('backend.missing')
+  })
+
+  it.runIf(existsSync(SCRIPT))('says why a turn failed in words, without the log', async (test) => {
+    const { terminal, chat } = await begin(test, FAKE)
+    chat.press(pasted(terminal.prompt({ fail: 'Invalid API key · Please run /login' })) + ENTER)
+    await chat.shows('is not logged in where the gateway runs')
+    await leave(chat)
+    expect(chat.stdout).not.toContain('message.failed')
   })
 
   it.runIf(existsSync(SCRIPT))('completes commands, their arguments and files of the project', async (test) => {
