@@ -91,29 +91,40 @@ async function chatOnScreen(options: ChatOptions): Promise<number> {
   const log = options.openLog(destination)
   const historyFile = historyFileIn(config.home)
   const terminal = new TerminalChat({ stdin, stdout, environment, historyFile, conversation, log })
+  const session = newSession(options, terminal.view, false)
+  const leaving = Promise.race([terminal.left, aborted(signal)])
+  let closesGateway = async (): Promise<void> => {}
   let farewell = ''
+  const begin = async (): Promise<ChatGateway> => {
+    const { control, gateway } = await connectOrStart(options, log, (push) => session.onPush(push), leaving)
+    // The session closes it only if it has begun.
+    closesGateway = async () => control.close()
+    const agentOf = ({ backend, isDemo }: ChatPlace): string => (isDemo ? DEMO_AGENT_NAME : backend)
+    const greet = async (): Promise<void> => terminal.greet(session, agentOf, gateway.words)
+    await session.begin(control, options.showsHistory ? HISTORY_AT_START : 0, greet)
+    return gateway
+  }
+  let beginning: Promise<ChatGateway> | undefined
   try {
     terminal.open()
-    const { view } = terminal
-    shown = view
-    const session = newSession(options, view, false)
-    const { control, gateway } = await connectOrStart(options, log, (push) => session.onPush(push))
-    try {
-      const agentOf = ({ backend, isDemo }: ChatPlace): string => (isDemo ? DEMO_AGENT_NAME : backend)
-      const greet = async (): Promise<void> => terminal.greet(session, agentOf, gateway.words)
-      await session.begin(control, options.showsHistory ? HISTORY_AT_START : 0, greet)
-      options.onInterrupt(() => void terminal.interrupt())
+    shown = terminal.view
+    options.onInterrupt(() => void terminal.interrupt())
+    beginning = begin()
+    const gateway = await Promise.race([beginning, leaving])
+    if (gateway) {
       terminal.ready()
-      await Promise.race([terminal.left, aborted(signal)])
+      await leaving
       if (session.isBusy && !signal.aborted) farewell = farewellOf(gateway)
-    } finally {
-      await session.close()
-      // The session closes it only if it has begun.
-      await control.close()
     }
   } finally {
+    // First: whatever the gateway does, the shell gets its terminal back.
     shown = undefined
     terminal.close()
+    // It must not look for another gateway while this one goes.
+    await session.close()
+    await Promise.allSettled([beginning])
+    await session.close()
+    await closesGateway()
   }
   if (farewell !== '') stderr.write(farewell)
   return 0
@@ -124,7 +135,7 @@ async function chatInPlainText(options: ChatOptions, isPerson: boolean): Promise
   const log = options.openLog()
   const view = new PlainView(terminalSafe(stdout), terminalSafe(stderr), stdout.columns || 120)
   const session = newSession(options, view, !isPerson)
-  const { control, gateway } = await connectOrStart(options, log, (push) => session.onPush(push))
+  const { control, gateway } = await connectOrStart(options, log, (push) => session.onPush(push), aborted(signal))
   let lines: Interface | undefined
   try {
     await session.begin(control, isPerson && options.showsHistory ? HISTORY_AT_START : 0)
@@ -172,6 +183,8 @@ async function connectOrStart(
   { config, environment, conversation }: ChatOptions,
   log: Log,
   onPush: (push: Push) => void,
+  /** Settles when the person leaves before the gateway has answered. */
+  leaving?: Promise<void>,
 ): Promise<{ control: Control; gateway: ChatGateway }> {
   const running = await ControlClient.connect(socketPath(config.home), onPush)
   if (!running) {
@@ -179,6 +192,7 @@ async function connectOrStart(
     const words = `Conversation ${conversation}: no gateway runs, so this is one of its own`
     return { control, gateway: { isRunning: false, words } }
   }
+  void leaving?.then(() => running.close())
   const { pid } = await running.call('status', {})
   return {
     control: running,

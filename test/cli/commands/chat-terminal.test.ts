@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { openStore } from '../../../src/store/store.js'
@@ -202,6 +203,22 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     await chat.shows('is not logged in where the gateway runs')
     await leave(chat)
     expect(chat.stdout).not.toContain('message.failed')
+  })
+
+  it.runIf(existsSync(SCRIPT))('can be left while the gateway does not answer', async (test) => {
+    const terminal = new Terminal(test)
+    mkdirSync(join(terminal.home, '.aetheel'))
+    const silent = createServer()
+    await new Promise<void>((resolve) => {
+      silent.listen(join(terminal.home, '.aetheel', 'gateway.sock'), resolve)
+    })
+    test.onTestFinished(() => void silent.close())
+    const chat = terminal.openAtTerminal(['chat'], DEMO)
+    await chat.shows(/>$/)
+    chat.press(CTRL_C)
+    await chat.shows('Press Ctrl-C again to leave.')
+    chat.press(CTRL_C)
+    expect([await chat.exited, terminal.processes()]).toEqual([0, []])
   })
 
   it.runIf(existsSync(SCRIPT))('completes commands, their arguments and files of the project', async (test) => {
