@@ -93,12 +93,12 @@ async function chatOnScreen(options: ChatOptions): Promise<number> {
   const terminal = new TerminalChat({ stdin, stdout, environment, historyFile, conversation, log })
   const session = newSession(options, terminal.view, false)
   const leaving = Promise.race([terminal.left, aborted(signal)])
-  let closesGateway = async (): Promise<void> => {}
+  let closeGateway = async (): Promise<void> => {}
   let farewell = ''
   const begin = async (): Promise<ChatGateway> => {
     const { control, gateway } = await connectOrStart(options, log, (push) => session.onPush(push), leaving)
     // The session closes it only if it has begun.
-    closesGateway = async () => control.close()
+    closeGateway = async () => control.close()
     const agentOf = ({ backend, isDemo }: ChatPlace): string => (isDemo ? DEMO_AGENT_NAME : backend)
     const greet = async (): Promise<void> => terminal.greet(session, agentOf, gateway.words)
     await session.begin(control, options.showsHistory ? HISTORY_AT_START : 0, greet)
@@ -124,7 +124,7 @@ async function chatOnScreen(options: ChatOptions): Promise<number> {
     await session.close()
     await Promise.allSettled([beginning])
     await session.close()
-    await closesGateway()
+    await closeGateway()
   }
   if (farewell !== '') stderr.write(farewell)
   return 0
@@ -183,8 +183,8 @@ async function connectOrStart(
   { config, environment, conversation }: ChatOptions,
   log: Log,
   onPush: (push: Push) => void,
-  /** Settles when the person leaves before the gateway has answered. */
-  leaving?: Promise<void>,
+  /** A gateway that does not answer is given up then. */
+  leaving: Promise<void>,
 ): Promise<{ control: Control; gateway: ChatGateway }> {
   const running = await ControlClient.connect(socketPath(config.home), onPush)
   if (!running) {
@@ -192,7 +192,7 @@ async function connectOrStart(
     const words = `Conversation ${conversation}: no gateway runs, so this is one of its own`
     return { control, gateway: { isRunning: false, words } }
   }
-  void leaving?.then(() => running.close())
+  void leaving.then(() => running.close())
   const { pid } = await running.call('status', {})
   return {
     control: running,
