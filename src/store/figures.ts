@@ -1,12 +1,12 @@
-// What ended runs took and used, one row per run; the database counts and sums.
+// What ended runs took and used, one row per run, which `Runs` writes; the database counts and sums.
 
-import { type Expression, expressionBuilder, type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
-import type { AgentEvent, AgentResult, FailureReason, TokenUsage } from '../backends/types.js'
-import type { MessageKind, MessageOptions } from '../channels/types.js'
+import { type Expression, expressionBuilder, type RawBuilder, sql, type SqlBool } from 'kysely'
+import type { FailureReason, TokenUsage } from '../backends/types.js'
+import type { MessageKind } from '../channels/types.js'
 import { DAY_MS } from './archive-queries.js'
 import { PROJECT_ID, withParent } from './conversations.js'
 import { ENDED_STATES, type EndedState, type Schema } from './schema.js'
-import { compiled, Table } from './table.js'
+import { Table } from './table.js'
 import { inVisibleConversation, type Visibility } from './visibility.js'
 
 export const FIGURE_GROUPS = ['day', 'agent', 'project'] as const
@@ -182,66 +182,11 @@ export class Figures extends Table {
   }
 }
 
-/** Contract: may be repeated if it is not known whether it was written. */
-export async function addFigures(
-  db: Kysely<Schema>,
-  runId: string,
-  state: EndedState,
-  result: AgentResult | undefined,
-  now: number,
-): Promise<void> {
-  const [run] = (await getRun(db, { runId })).rows
-  if (!run) return
-  const { projectId = run.project_id } = (run.options === null ? {} : JSON.parse(run.options)) as MessageOptions
-  const first = run.first_output === null ? undefined : (JSON.parse(run.first_output) as AgentEvent)
-  await add(db, {
-    run_id: runId,
-    conversation_id: run.conversation_id,
-    project_id: projectId,
-    backend: run.backend,
-    state,
-    started_at: run.started_at,
-    duration_ms: now - run.started_at,
-    first_text_ms: first ? first.timestamp - run.started_at : null,
-    input_tokens: result?.usage?.inputTokens ?? null,
-    output_tokens: result?.usage?.outputTokens ?? null,
-    cache_read_tokens: result?.usage?.cacheReadTokens ?? null,
-    cache_write_tokens: result?.usage?.cacheWriteTokens ?? null,
-    cost_usd: result?.costUsd ?? null,
-    reason: result?.failure?.reason ?? null,
-  })
-}
-
 /** The failures in which no model has worked. */
 const UNUSED = sql.join(
   (['auth', 'rate_limit', 'model_unknown', 'session_lost', 'spawn'] satisfies FailureReason[]).map((reason) =>
     sql.lit(reason),
   ),
-)
-
-const getRun = compiled((db, { runId }: { runId: string }) =>
-  withParent(db)
-    .innerJoin('runs', 'runs.conversation_id', 'conversations.id')
-    .innerJoin('messages', 'messages.id', 'runs.message_id')
-    .select(['runs.conversation_id', 'runs.backend', 'runs.started_at', 'messages.options'])
-    .select(PROJECT_ID.as('project_id'))
-    .select(({ selectFrom }) =>
-      selectFrom('events')
-        .select('events.body')
-        .whereRef('events.run_id', '=', 'runs.id')
-        .where('events.type', '=', 'output')
-        .orderBy('events.seq')
-        .limit(1)
-        .as('first_output'),
-    )
-    .where('runs.id', '=', runId),
-)
-
-const add = compiled((db, { run_id, ...values }: Schema['run_figures']) =>
-  db
-    .insertInto('run_figures')
-    .values({ run_id, ...values })
-    .onConflict((conflict) => conflict.column('run_id').doUpdateSet(values)),
 )
 
 /** The rank among those of its group that have a value, which come first. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import type { AgentResult, TokenUsage } from '../backends/types.js'
-import { addFigures } from './figures.js'
+import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
+import type { MessageOptions } from '../channels/types.js'
+import { PROJECT_ID, withParent } from './conversations.js'
 import { BEGINNING } from './inbox.js'
 import type { EndedState, RunState, Schema } from './schema.js'
 import { type Columns, compiled, fromJson, fromRow, Table, toJson, toRow } from './table.js'
@@ -109,7 +110,7 @@ export class Runs extends Table {
   async end(id: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
     const { sessionId = null } = result ?? {}
     await end(this.db, { id, state, now, sessionId, result: toJson(result) })
-    await addFigures(this.db, id, state, result, now)
+    await this.#addFigures(id, state, result, now)
   }
 
   /** Ends the runs of a message that are still recorded as running although nobody works on them. Returns those. */
@@ -121,8 +122,33 @@ export class Runs extends Table {
       .where('state', '=', 'running')
       .returning(['id', 'gateway_id'])
       .execute()
-    for (const { id } of ended) await addFigures(this.db, id, 'interrupted', undefined, now)
+    for (const { id } of ended) await this.#addFigures(id, 'interrupted', undefined, now)
     return ended.map(fromRow)
+  }
+
+  /** What it took and used. Contract: may be repeated if it is not known whether it was written. */
+  async #addFigures(runId: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
+    const [run] = (await countedRun(this.db, { runId })).rows
+    if (!run) return
+    const { projectId = run.project_id } = (run.options === null ? {} : JSON.parse(run.options)) as MessageOptions
+    const first = run.first_output === null ? undefined : (JSON.parse(run.first_output) as AgentEvent)
+    const { usage, costUsd = null, failure } = result ?? {}
+    await addFigures(this.db, {
+      run_id: runId,
+      conversation_id: run.conversation_id,
+      project_id: projectId,
+      backend: run.backend,
+      state,
+      started_at: run.started_at,
+      duration_ms: now - run.started_at,
+      first_text_ms: first ? first.timestamp - run.started_at : null,
+      input_tokens: usage?.inputTokens ?? null,
+      output_tokens: usage?.outputTokens ?? null,
+      cache_read_tokens: usage?.cacheReadTokens ?? null,
+      cache_write_tokens: usage?.cacheWriteTokens ?? null,
+      cost_usd: costUsd,
+      reason: failure?.reason ?? null,
+    })
   }
 
   /** The conversations whose runs used a session. */
@@ -319,6 +345,31 @@ const latest = compiled((db, { messageId }: { messageId: string }) =>
     .orderBy('first_seq', 'desc')
     .orderBy('started_at', 'desc')
     .limit(sql.lit(1)),
+)
+
+const countedRun = compiled((db, { runId }: { runId: string }) =>
+  withParent(db)
+    .innerJoin('runs', 'runs.conversation_id', 'conversations.id')
+    .innerJoin('messages', 'messages.id', 'runs.message_id')
+    .select(['runs.conversation_id', 'runs.backend', 'runs.started_at', 'messages.options'])
+    .select(PROJECT_ID.as('project_id'))
+    .select(({ selectFrom }) =>
+      selectFrom('events')
+        .select('events.body')
+        .whereRef('events.run_id', '=', 'runs.id')
+        .where('events.type', '=', 'output')
+        .orderBy('events.seq')
+        .limit(1)
+        .as('first_output'),
+    )
+    .where('runs.id', '=', runId),
+)
+
+const addFigures = compiled((db, { run_id, ...values }: Schema['run_figures']) =>
+  db
+    .insertInto('run_figures')
+    .values({ run_id, ...values })
+    .onConflict((conflict) => conflict.column('run_id').doUpdateSet(values)),
 )
 
 function toRun(row: Schema['runs']): RunRecord {
