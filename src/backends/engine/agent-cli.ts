@@ -38,8 +38,6 @@ const MODELS_TIMEOUT_MS = 30_000
 const MODELS_CACHE_MS = 10 * 60_000
 /** More would help nobody to choose. */
 const MAX_MODELS = 200
-/** Time to check an untrusted project. If that is not enough, the agent is not started. */
-export const UNTRUSTED_CHECK_MS = 30_000
 
 /** Which executable to use; defaults to the configured one. */
 export type ExecutableChoice = Pick<AgentCommand, 'executable'>
@@ -236,7 +234,8 @@ export class AgentCli {
       return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
     }
     const own = this.definition.untrustedObstacle(turn)
-    return own ?? (await gitObstacle(turn.workingDir, this.#environment(), signal))
+    const versionOf = (git: string): Promise<string | undefined> => this.version(signal, { executable: git })
+    return own ?? (await gitObstacle(turn.workingDir, this.#environment(), signal, versionOf))
   }
 
   async place(turn: Turn, pod: PodAddress | undefined, runId: string, signal: AbortSignal): Promise<Place> {

@@ -6,7 +6,7 @@ import { withDeadline } from '../../core/async.js'
 import { PodError, type PodExit, type PodProcess, type PodProcessOptions } from '../../kubernetes/types.js'
 import { BoundedText, LineSplitter, type OutputLimits } from '../../processes/output.js'
 import type { AgentEventBody, AgentRequest } from '../types.js'
-import { type AgentCli, runVariables, setByRun, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS } from './agent-cli.js'
+import { type AgentCli, runVariables, setByRun, VERSION_TIMEOUT_MS } from './agent-cli.js'
 import { type Ending, type Failed, failureOfPod, printedTooMuch } from './failures.js'
 import { Stderr } from './jsonl.js'
 import { PlainTranslation } from './plain-translation.js'
@@ -22,6 +22,7 @@ import {
   startRun,
   type Turn,
 } from './turn.js'
+import { UNTRUSTED_CHECK_MS } from './untrusted-git.js'
 
 /** Time to find a pod and inspect it. */
 const POD_CHECK_MS = 30_000

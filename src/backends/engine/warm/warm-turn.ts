@@ -4,7 +4,7 @@
 import { withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
 import type { AgentEvent, AgentMode, AgentRequest, Steer } from '../../types.js'
-import { type AgentCli, isWarmTurn, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS, type WarmAgent } from '../agent-cli.js'
+import { type AgentCli, isWarmTurn, VERSION_TIMEOUT_MS, type WarmAgent } from '../agent-cli.js'
 import type { Failed } from '../failures.js'
 import { OneShot } from '../one-shot.js'
 import { poolKey } from '../pool.js'
@@ -19,6 +19,7 @@ import {
   saysSessionLost,
 } from '../starting-over.js'
 import { type Lease, type Lifetime, type Run, takeTurn, type Turn } from '../turn.js'
+import { UNTRUSTED_CHECK_MS } from '../untrusted-git.js'
 import type { WarmLease } from './warm-pool.js'
 import { openWarmProcess, startWarmRun, type WarmDrive, type WarmProcess } from './warm-process.js'
 

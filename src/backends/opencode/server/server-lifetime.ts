@@ -2,11 +2,12 @@
 
 import { type Lanes, withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
-import { type AgentCli, isWarmTurn, type SessionNotes, UNTRUSTED_CHECK_MS } from '../../engine/agent-cli.js'
+import { type AgentCli, isWarmTurn, type SessionNotes } from '../../engine/agent-cli.js'
 import type { BackendDependencies } from '../../engine/cli-backend.js'
 import { OneShot } from '../../engine/one-shot.js'
 import { refused, refusedDirectory, refusedInput, refusedVariable, refusedVersionToAsk } from '../../engine/refusals.js'
 import { type Lease, type Lifetime, type Run, startRun, type TimeLimits, type Turn, turnOf } from '../../engine/turn.js'
+import { UNTRUSTED_CHECK_MS } from '../../engine/untrusted-git.js'
 import type { Failed } from '../../engine/failures.js'
 import { OPENCODE } from '../format.js'
 import type { AgentEvent, AgentMode, AgentRequest, BackendAdapterConfig } from '../../types.js'
