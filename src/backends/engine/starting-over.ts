@@ -37,7 +37,8 @@ export class AttemptStream {
   /** The current attempt has ended in a way that calls for another. */
   isLost = false
   #hasBegun = false
-  #hasOutput = false
+  /** Whether the next part needs no gap, as between the texts of one attempt. */
+  #endsWithNewline = true
   #isNewPart = false
   /** Notices from before the first other event, which may turn out to be `started`. */
   #held: AgentEvent[] = []
@@ -72,10 +73,10 @@ export class AttemptStream {
   }
 
   #separate(event: Extract<AgentEvent, { type: 'output' }>): AgentEvent {
-    const isSeparate = this.#isNewPart && this.#hasOutput
+    const needsGap = this.#isNewPart && !this.#endsWithNewline
     this.#isNewPart = false
-    this.#hasOutput = true
-    return isSeparate ? { ...event, content: `\n\n${event.content}` } : event
+    this.#endsWithNewline = event.content.endsWith('\n')
+    return needsGap ? { ...event, content: `\n\n${event.content}` } : event
   }
 }
 
