@@ -33,6 +33,8 @@ export interface Expectation {
   runsUnlistedTools: boolean
   /** Whether a session continues whose very first answer was cut off. */
   keepsCutSession: boolean
+  /** Whether it takes `/compact`. */
+  compacts?: true
   /** What becomes of a session that paused at the turn limit, where it cannot be continued. */
   afterPause?: 'refused' | 'fresh'
   /** Whether one warm process serves all sessions. */
@@ -107,6 +109,7 @@ const claude: Expectation = {
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
   keepsCutSession: true,
+  compacts: true,
   maxTurns: { ...saidByCli('max_turns', 'Claude', 1, 'Reached maximum number of turns (2)'), requests: 2 },
 }
 
@@ -278,6 +281,7 @@ function withoutProcess(expected: Expectation): Expectation {
 export const opencodeServerExpectation: Expectation = {
   ...withoutProcess(opencode),
   streams: true,
+  compacts: true,
   unknownSession: inWords({ reason: 'session_lost', message: `Session not found: ${opencode.unknownSessionId}` }),
 }
 
@@ -293,6 +297,7 @@ export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectat
     ...withoutProcess(codex),
     isShared: true,
     streams: true,
+    compacts: true,
     unknownSession: inWords({
       reason: 'session_lost',
       message: `no rollout found for thread id ${unknownUuid}`,
@@ -332,6 +337,7 @@ export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectat
     neverAsks: true,
     ...pi,
     hasExitCode: false,
+    compacts: true,
     unknownSession: inWords(pi.unknownSession),
   },
 }

@@ -5,7 +5,7 @@ import type { ApprovalService } from '../approvals/approval-service.js'
 import { unenforcedLimits } from '../backends/engine/refusals.js'
 import { joinedPrompt } from '../backends/engine/starting-over.js'
 import type { BackendRegistry } from '../backends/registry.js'
-import type { AgentEvent, AgentResult, BackendName } from '../backends/types.js'
+import type { AgentResult, BackendName } from '../backends/types.js'
 import type { Channel, Reply } from '../channels/types.js'
 import type { ReplyConfig } from '../config/inbound.js'
 import type { GatewayConfig } from '../config.js'
@@ -19,7 +19,13 @@ import type { Metrics } from '../metrics.js'
 import { endOrphans } from '../processes/reaper.js'
 import { checkStillInRoots } from '../projects/project-roots.js'
 import { chooseWorkplace, workplaceKey, replyConfigOf, resolveAgent } from '../runtime/agent-choice.js'
-import { type AgentRuntime, failTurn, type GatewayEvent, type TurnListener } from '../runtime/agent-runtime.js'
+import {
+  type AgentRuntime,
+  answerTurn,
+  failTurn,
+  type GatewayEvent,
+  type TurnListener,
+} from '../runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from '../runtime/command-runtime.js'
 import { limitTime, limitTurn } from '../runtime/turn-limits.js'
 import { withNotices } from '../runtime/turn-notices.js'
@@ -389,13 +395,7 @@ function planFixed({ claimedAt }: Work, text: string, { workingDir }: GatewayCon
     canSendFiles: false,
     run: async (_request, signal, listener) => {
       await awaitAdmission(signal, listener)
-      const result: AgentResult = { isError: false, finalOutput: text, durationMs: 0 }
-      const events: AgentEvent[] = [
-        { type: 'output', content: text, stream: 'stdout', timestamp: claimedAt },
-        { type: 'complete', result, timestamp: claimedAt },
-      ]
-      events.forEach(listener.onEvent)
-      return { result, notes: [] }
+      return answerTurn(text, listener, claimedAt)
     },
   }
 }

@@ -204,17 +204,27 @@ export class AgentCli {
   /** Why this request is refused before anything is started. */
   refusalOf(request: AgentRequest, turn: Turn): Failed | undefined {
     return (
-      this.#refusedCommand(request) ??
+      this.#refusedCommand(request, turn) ??
       refusedInput(turn, this.#traits) ??
       this.#refusedPlace(turn, request.pod) ??
       refusedVariable(request)
     )
   }
 
-  #refusedCommand({ isCommand = false }: AgentRequest): Failed | undefined {
+  get supportsCompact(): boolean {
+    return this.#traits.supportsCompact || this.compactsWarm
+  }
+
+  /** Whether only a warm process can compact a session. */
+  get compactsWarm(): boolean {
+    return this.warm?.driver.canCompact === true
+  }
+
+  #refusedCommand({ isCommand = false }: AgentRequest, { compaction }: Turn): Failed | undefined {
     const { label, supportsCommands } = this.#traits
-    if (!isCommand || supportsCommands) return undefined
-    return { reason: 'refused', message: `${label} has no commands that a message could give.`, isLasting: true }
+    if (!isCommand || (compaction ? this.supportsCompact : supportsCommands)) return undefined
+    const what = compaction ? '/compact' : 'commands that a message could give'
+    return { reason: 'refused', message: `${label} has no ${what}.`, isLasting: true }
   }
 
   /**
@@ -385,8 +395,8 @@ interface ModeInputs {
 }
 
 interface TurnInputs extends ModeInputs {
-  /** The turn needs approvals, which only a warm process can ask for. */
-  isAsking: boolean
+  /** The turn needs what only a warm process can do, such as ask for approval. */
+  mustBeWarm: boolean
   /** Only a one-shot command line can do what the request asks for. */
   needsCommandLine: boolean
   /** Contract: called only if it matters. */
@@ -397,9 +407,9 @@ interface TurnInputs extends ModeInputs {
  * Whether a turn is taken by a warm process, as far as version and settings say. A pod, an untrusted project or a full pool
  * may still overrule it.
  */
-export async function isWarmTurn({ isAsking, needsCommandLine, version, ...inputs }: TurnInputs): Promise<boolean> {
+export async function isWarmTurn({ mustBeWarm, needsCommandLine, version, ...inputs }: TurnInputs): Promise<boolean> {
   if (needsCommandLine) return false
-  if (isAsking) return true
+  if (mustBeWarm) return true
   const matters = inputs.mode === 'auto' && !inputs.isBackingOff
   return modeInUse(inputs, matters ? await version() : undefined).mode === 'live'
 }

@@ -94,6 +94,7 @@ export interface CliTraits extends InputRules {
   supportsCommands: boolean
   supportsCompact: boolean
   versions: VersionKnowledge
+  /** Whether `/compact` is one of them. */
   /** The first word of its command line, if it has several commands. */
   subcommand?: string
   /** Options that a command template cannot change: output format, session and directory. */
@@ -243,7 +244,7 @@ export abstract class CliBackend implements AgentBackend {
       supportsToolControl: traits.supportsToolControl,
       supportsMaxTurns: traits.supportsMaxTurns,
       supportsCommands: traits.supportsCommands,
-      supportsCompact: traits.supportsCompact,
+      supportsCompact: this.cli.supportsCompact,
       // Every warm agent streams, even Codex, whose command line prints whole messages.
       supportsStreaming: traits.supportsStreaming || mode !== 'oneshot',
       supportedModels: this.cli.knownModels,

@@ -10,7 +10,7 @@ import { type AgentCli, runVariables, setByRun, VERSION_TIMEOUT_MS } from './age
 import { type Ending, type Failed, failureOfPod, printedTooMuch } from './failures.js'
 import { Stderr } from './jsonl.js'
 import { PlainTranslation } from './plain-translation.js'
-import { preparationFailure, refused, refusedAsking } from './refusals.js'
+import { preparationFailure, refused, refusedAsking, refusedCompaction } from './refusals.js'
 import { readInto, type Translation } from './translation.js'
 import {
   type Drive,
@@ -57,6 +57,9 @@ export class OneShot implements Lifetime {
     const obstacle = turn.isUntrusted ? await agent.obstacleIn(turn, signal) : undefined
     if (obstacle !== undefined) return refused(obstacle)
     if (request.approve) return refusedAsking(definition.traits.label, request)
+    if (turn.compaction && !definition.traits.supportsCompact) {
+      return refusedCompaction(definition.traits.label, request)
+    }
     const runId = request.runId ?? randomUUID()
     const place = await agent.place(turn, request.pod, runId, signal)
     try {

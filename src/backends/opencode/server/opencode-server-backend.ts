@@ -2,6 +2,7 @@
 
 import { Lanes } from '../../../core/async.js'
 import { type BackendDependencies, type CliBackend, completeDependencies } from '../../engine/cli-backend.js'
+import { needsCommandLine } from '../../engine/command-args.js'
 import { executeTurn } from '../../engine/execute-turn.js'
 import { modeInUse, SessionNotes } from '../../engine/agent-cli.js'
 import { takeTurn } from '../../engine/turn.js'
@@ -9,7 +10,6 @@ import { OPENCODE } from '../format.js'
 import type {
   AgentBackend,
   AgentCapabilities,
-  AgentCommand,
   AgentEvent,
   AgentMode,
   AgentProbe,
@@ -62,7 +62,7 @@ export class OpenCodeServerBackend implements AgentBackend {
   run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
     const { config, oneShot, mode, servers } = this
     const { pod, command } = request
-    if (pod || (command && needsCommandLine(command))) return oneShot.run(request, signal)
+    if (pod || needsCommandLine(command)) return oneShot.run(request, signal)
     const dependencies = this.#dependencies
     const lifetime = new ServerLifetime(request, signal, {
       ...{ config, dependencies, servers, mode, cli: oneShot.cli, sessions: this.#sessions },
@@ -89,7 +89,7 @@ export class OpenCodeServerBackend implements AgentBackend {
   }
 
   capabilities(): AgentCapabilities {
-    return { ...this.oneShot.capabilities(), supportsStreaming: this.mode !== 'oneshot' }
+    return { ...this.oneShot.capabilities(), supportsCompact: true, supportsStreaming: this.mode !== 'oneshot' }
   }
 
   /** Closes the connections and ends managed servers. Contract: no run is active. */
@@ -113,11 +113,6 @@ export class OpenCodeServerBackend implements AgentBackend {
     this.#connections.set(key, connection)
     return connection
   }
-}
-
-/** A command may be empty: `inbound.reply` can set other things, such as prefixes, without a template. */
-function needsCommandLine({ executable, args, sessionArgs, format }: AgentCommand): boolean {
-  return executable !== undefined || args.length > 0 || sessionArgs !== undefined || format === 'text'
 }
 
 /** A response that is read after a gap may be as large as this many events. */
