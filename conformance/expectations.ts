@@ -35,8 +35,8 @@ export interface Expectation {
   keepsCutSession: boolean
   /** Whether it takes `/compact`. */
   compacts?: true
-  /** What becomes of a session that paused at the turn limit, where it cannot be continued. */
-  afterPause?: 'refused' | 'fresh'
+  /** Whether a turn that paused at its limit, the first of its session, goes on in a fresh session. */
+  forgetsPausedTurns?: true
   /** Whether one warm process serves all sessions. */
   isShared?: true
   /** Whether a warm process refuses a session during the minute in which another process began it. */
@@ -189,7 +189,7 @@ const gemini: Expectation = {
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
   keepsCutSession: true,
-  afterPause: 'refused',
+  forgetsPausedTurns: true,
   maxTurns: {
     ...saidByGemini(
       'max_turns',
@@ -330,7 +330,6 @@ export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectat
     rateLimited: inWords({ reason: 'rate_limit', message: 'Too many requests.' }),
     serverError: saidToGemini('exit', 500, 'INTERNAL', 'The model is broken.'),
     promptChanges: { '/help': '\\/help', '/memory show': '\\/memory show' },
-    afterPause: 'fresh',
     maxTurns: countedByBackend,
   },
   pi: {

@@ -251,6 +251,8 @@ export interface AgentCapabilities {
   supportsModelSelection: boolean
   supportsToolControl: boolean
   supportsMaxTurns: boolean
+  /** Whether its session holds a turn that was stopped at its limit. */
+  remembersPausedTurns: boolean
   /** Whether it takes a prompt that begins with a slash as one of its own commands, if asked to. */
   supportsCommands: boolean
   /** Whether it takes `/compact`, by a command or otherwise. */

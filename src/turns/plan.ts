@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from '../approvals/approval-service.js'
 import { unenforcedLimits } from '../backends/engine/refusals.js'
-import { joinedPrompt } from '../backends/engine/starting-over.js'
+import { joinedPrompt, resumedPrompt } from '../backends/engine/starting-over.js'
 import type { BackendRegistry } from '../backends/registry.js'
-import type { AgentResult, BackendName } from '../backends/types.js'
+import type { AgentCapabilities, AgentResult, BackendName } from '../backends/types.js'
 import type { Channel, Reply } from '../channels/types.js'
 import type { ReplyConfig } from '../config/inbound.js'
 import type { GatewayConfig } from '../config.js'
@@ -304,7 +304,8 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const takesFiles = channels.some((channel) => channel.name === conversation.channel && channel.takesFiles)
   // Files in a pod cannot be opened from here.
   const canSendFiles = takesFiles && !pod
-  const relayed = reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID })
+  const textOf = (sessionId: string | undefined): string => promptFor(message, sessionId, capabilities)
+  const relayed = reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID, textOf })
   const event: GatewayEvent = {
     ...(project?.isUntrusted && { isUntrusted: true }),
     channelId: conversation.id,
@@ -317,6 +318,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     ...(pod && { pod }),
     canSendFiles,
     ...(options.session && { session: options.session }),
+    ...(options.continues && { compose: (sessionId) => ({ prompt: textOf(sessionId) }) }),
     ...relayed,
     ...(command && { compose: (sessionId) => ({ ...relayed?.compose?.(sessionId), prompt: command.line }) }),
     ...limits,
@@ -345,6 +347,17 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   }
 }
 
+/** What the agent is to do. A paused turn is retold to it where it cannot remember. */
+function promptFor(
+  { text, options: { continues } = {} }: Message,
+  sessionId: string | undefined,
+  { remembersPausedTurns }: AgentCapabilities,
+): string {
+  if (!continues || (sessionId !== undefined && remembersPausedTurns)) return text
+  const [first = '', ...others] = continues.asked
+  return resumedPrompt(joinedPrompt(first, others), continues.said)
+}
+
 /** Most commands of agents answer nothing. */
 function withWords(answer: Reply, words: string): Reply {
   return answer.text.trim() === '' ? { ...answer, text: words } : answer
@@ -362,20 +375,30 @@ function textsOf(messages: Message[]): string[] {
 
 /** The part of a turn that `inbound.reply` determines. */
 function replyOptions(
-  { message: { text, kind, options }, merged }: Work,
+  { message: { kind, options }, merged }: Work,
   reply: ReplyConfig,
-  turn: { backend: BackendName; canSendFiles: boolean; newId: () => string },
+  {
+    textOf,
+    ...turn
+  }: {
+    backend: BackendName
+    canSendFiles: boolean
+    newId: () => string
+    textOf(sessionId: string | undefined): string
+  },
 ): Pick<GatewayEvent, 'session' | 'sessionIdleMs' | 'compose'> {
   const { idleMinutes, heartbeatIdleMinutes = idleMinutes } = reply.session ?? {}
   const minutes = kind === 'heartbeat' ? heartbeatIdleMinutes : idleMinutes
-  const first = readMessage(text, options?.variables)
-  const message = { ...first, body: joinedPrompt(first.body, textsOf(merged)) }
   // Plain text output does not report a session id to resume.
   const isPlain = turn.backend === reply.agent?.kind && reply.agent.format === 'text'
   return {
     ...(isPlain && { session: 'own' }),
     ...(minutes !== undefined && { sessionIdleMs: minutes * 60_000 }),
-    compose: (sessionId) => composeReply(reply, message, { ...turn, sessionId }),
+    compose(sessionId) {
+      const first = readMessage(textOf(sessionId), options?.variables)
+      const message = { ...first, body: joinedPrompt(first.body, textsOf(merged)) }
+      return composeReply(reply, message, { ...turn, sessionId })
+    },
   }
 }
 

@@ -89,12 +89,14 @@ export interface CliTraits extends InputRules {
   /** Recognise failures that the CLI prints on stderr rather than reporting in its wire format. */
   failureSigns: readonly FailureSign[]
   supportsMaxTurns: boolean
+  /** It drops a turn that is stopped at its limit from the session, or spoils the session with it. */
+  forgetsPausedTurns?: true
   supportsToolControl: boolean
   supportsStreaming: boolean
   supportsCommands: boolean
+  /** Whether `/compact` is one of them. */
   supportsCompact: boolean
   versions: VersionKnowledge
-  /** Whether `/compact` is one of them. */
   /** The first word of its command line, if it has several commands. */
   subcommand?: string
   /** Options that a command template cannot change: output format, session and directory. */
@@ -243,6 +245,7 @@ export abstract class CliBackend implements AgentBackend {
       supportsModelSelection: true,
       supportsToolControl: traits.supportsToolControl,
       supportsMaxTurns: traits.supportsMaxTurns,
+      remembersPausedTurns: traits.forgetsPausedTurns !== true,
       supportsCommands: traits.supportsCommands,
       supportsCompact: this.cli.supportsCompact,
       // Every warm agent streams, even Codex, whose command line prints whole messages.

@@ -90,6 +90,16 @@ by ${cause}. The message was:]
 ${prompt}`
 }
 
+/** The prompt for an agent that goes on after a pause, but does not remember the turn in which it paused. `said` is what it
+ *  had said by then. */
+export function resumedPrompt(prompt: string, said: string): string {
+  const before = `[You worked on this message until you had used up the steps of one turn, and do not remember it. Parts of \
+the work are done already: look before you repeat them, and go on from there. The message was:]
+
+${prompt}`
+  return said.trim() === '' ? before : `${before}\n\n[What you had said by then:]\n\n${said}`
+}
+
 /** The prompt for an agent that answers several messages of a conversation at once. */
 export function joinedPrompt(prompt: string, others: string[]): string {
   return [prompt, ...others.map((text) => `[Another message of this conversation:]\n\n${text}`)].join('\n\n')

@@ -615,6 +615,7 @@ describe('the backend', () => {
       supportsStreaming: true,
       supportsCommands: false,
       supportsCompact: true,
+      remembersPausedTurns: true,
       supportedModels: [],
       maxPromptLength: 0,
     })
