@@ -3,7 +3,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
-import { setImmediate as nextRound } from 'node:timers/promises'
 import { within } from '../core/async.js'
 import { OWNER_MARKER, type ProcessOwner, RUN_MARKER } from './process-owner.js'
 import { type ProcessEntry, startTimeOf } from './process-table.js'
@@ -94,8 +93,8 @@ export function startProcess(options: ProcessOptions): LocalProcess {
   // A CLI that exits without reading its input breaks the pipe; its exit says enough.
   child.stdin.on('error', () => {})
 
-  const closed = new Promise<true>((resolve) => {
-    child.once('close', () => resolve(true))
+  const closed = new Promise<void>((resolve) => {
+    child.once('close', () => resolve())
   })
   const exited = new Promise<ProcessExit>((resolve) => {
     child.once('exit', (code, signal) => resolve({ exitCode: code ?? 128 + constants.signals[signal ?? 'SIGKILL'] }))
@@ -139,11 +138,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     const exit = await exited
     // Leftovers first: they may hold the output open.
     await (stopping ?? endLeftovers(root))
-    if (!(await within(CLOSE_AFTER_EXIT_MS, closed))) {
-      // On a loaded machine the time may be over before anything was read: the event loop looks at its timers first.
-      await nextRound()
-      await nextRound()
-    }
+    await within(CLOSE_AFTER_EXIT_MS, closed)
     child.stdout.destroy()
     child.stderr.destroy()
     hasEnded = true
