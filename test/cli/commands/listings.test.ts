@@ -358,6 +358,36 @@ describe('runs', () => {
     expect([rows(shown), json]).toEqual([
       [
         ['run', id],
+  it('calls a run paused that a person can have go on, and no other that has stopped at the limit', async () => {
+    const { list, queue, store, say, answer, after } = await setup()
+    const message = 'Reached maximum number of turns (25)'
+    const limited: AgentResult = {
+      ...RESULT,
+      isError: true,
+      finalOutput: 'Half is done.',
+      failure: { reason: 'max_turns', message, report: '' },
+    }
+    await say('first', 'Do it all')
+    const id = await answer([], limited)
+    after(10)
+    await queue.accept({
+      ...{ channel: 'terminal', address: 'first', platformId: 'c', author: 'cron', kind: 'cron', text: 'Tidy up' },
+    })
+    await answer([], limited)
+    const table = rows(await list(runsList)).map((row) => row.slice(-2))
+    const shown = rows(await runsShow(store, id, { isJson: false, width: 120 }))
+    const json = JSON.parse(await runsShow(store, id, { isJson: true, width: 120 })) as unknown
+    expect([table, shown.find(([name]) => name === 'state'), json]).toEqual([
+      [
+        ['STATE', 'ANSWER'],
+        ['answered', message],
+        ['paused', 'Half is done.'],
+      ],
+      ['state', 'paused at its limit of turns; /continue goes on'],
+      expect.objectContaining({ state: 'answered', isPaused: true }),
+    ])
+  })
+
         ['conversation', 'terminal/first'],
         ['message', expect.stringMatching(/: Two and two\?$/)],
         ['agent', 'claude'],
@@ -409,9 +439,9 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
     if (!work) throw new Error('Nothing waits')
     return { ...work, run: (result: AgentResult) => ({ id, result }) }
   }
-  const answer = async (events: RecordedEvent[] = []): Promise<string> => {
+  const answer = async (events: RecordedEvent[] = [], result = RESULT): Promise<string> => {
     const work = await claim()
-    const run = work.run(RESULT)
+    const run = work.run(result)
     await store.events.record(run.id, events)
     const session = { conversationId: work.conversation.id, backend: 'claude', sessionId: 's-1', directory: '/work' }
     await queue.settle(work, { kind: 'answered', run, reply: { text: 'Four.', notes: [], isError: false }, session })
