@@ -110,7 +110,7 @@ async function compose(
     activity.changed()
   }
   const submit: ContinueDependencies['submit'] = (channel, ...message) => hostOf(channel).onMessage(...message)
-  const commandParts = { agents: registry, isInstalled, modelsOf, queue, worker, sessions, approvals, submit }
+  const commandParts = { agents: registry, isInstalled, modelsOf, queue, worker, sessions, approvals, channels, submit }
   const commands = new ConversationCommands({ ...shared, ...commandParts })
   const hostParts = { ...shared, queue, worker, sender, commands, hooks, audience, wake }
   const hostOf = (channel: string): GatewayHost => channelHost(channel, hostParts)

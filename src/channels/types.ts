@@ -345,6 +345,8 @@ export interface Channel {
   /** Contract: returns at once and never throws. */
   forget?(forgotten: Forgotten): void
   /** Marks a question as closed. Contract: one that cannot be found counts as closed; a rejection is retried. */
+  /** Whether people can edit and delete what they have written. */
+  readonly takesEdits?: boolean
   endQuestion?(question: EndedQuestion): Promise<void>
   /** Stops accepting messages. `send` still works until `close`. */
   stop(): Promise<void>

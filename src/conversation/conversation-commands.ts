@@ -2,7 +2,14 @@ import type { ApprovalDecision } from '../approvals/answer-approval.js'
 import { type ApprovalService, MAX_OPEN_QUESTIONS } from '../approvals/approval-service.js'
 import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
-import { type ButtonAction, type Place, QUEUE_MODES, type QueueMode, type Suggestion } from '../channels/types.js'
+import {
+  type ButtonAction,
+  type Channel,
+  type Place,
+  QUEUE_MODES,
+  type QueueMode,
+  type Suggestion,
+} from '../channels/types.js'
 import { type CommandName, COMMANDS, HELP_TEXT, MESSAGE_COMMANDS } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../core/one-line.js'
@@ -30,6 +37,7 @@ interface CommandDependencies extends SuggestionDependencies, Pick<ContinueDepen
   worker: Worker
   sessions: SessionManager
   approvals: Pick<ApprovalService, 'answer'>
+  channels: Pick<Channel, 'name' | 'takesEdits'>[]
   newId: () => string
 }
 
@@ -322,12 +330,15 @@ export class ConversationCommands {
       queueLine(index + 1, { ...message, text: scrub(message.text) }, now()),
     )
     const more = open - messages.length
-    const hasWaiting = messages.some(({ state }) => state !== 'active')
+    const takesEdits = this.dependencies.channels.some(
+      (channel) => channel.name === conversation.channel && channel.takesEdits,
+    )
+    const mayEdit = takesEdits && messages.some(({ state }) => state !== 'active')
     return info(
       [
         ...lines,
         ...(more > 0 ? [`… and ${more} more`] : []),
-        ...(hasWaiting ? ['Edit or delete your message to change it while it waits.'] : []),
+        ...(mayEdit ? ['Edit or delete your message to change it while it waits.'] : []),
         mode,
       ].join('\n'),
     )

@@ -72,6 +72,7 @@ export class DiscordChannel implements Channel {
   readonly name = 'discord'
   readonly takesFiles = true
   readonly showsOutcomes = true
+  readonly takesEdits = true
   readonly #api: DiscordApi
   readonly #channels: ChannelCache
   readonly #destinations: Destinations
