@@ -40,6 +40,7 @@ interface TerminalChatOptions {
   historyFile: string
   conversation: string
   log: Log
+  now(): number
 }
 
 const PROMPT = '> '
@@ -82,13 +83,13 @@ export class TerminalChat {
   readonly #resized = (): void => this.view.draw()
 
   constructor(private readonly options: TerminalChatOptions) {
-    const { stdin, stdout, environment, historyFile, log } = options
+    const { stdin, stdout, environment, historyFile, log, now } = options
     this.#screen = new Screen(stdout, painter(!environment['NO_COLOR']))
-    this.view = new TerminalView(this.#screen, this.#inputState(), Date.now)
+    this.view = new TerminalView(this.#screen, this.#inputState(), now)
     this.left = new Promise((resolve) => {
       this.#leave = resolve
     })
-    this.#history = new InputHistory(historyFile, (error) => {
+    this.#history = new InputHistory(historyFile, now, (error) => {
       log.warn('chat-history.not-written', { error: messageOf(error) })
     })
     this.#terminal = new RawTerminal({
@@ -317,9 +318,7 @@ export class TerminalChat {
     const { questions } = this.view
     questions.close(decision.id)
     try {
-      const control = this.#session?.control
-      if (!control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
-      await control.call('approvals.answer', decision)
+      await this.view.questions.decide(decision, async (given) => this.#session?.answerQuestion(given))
     } catch (error) {
       questions.reopen(decision.id)
       this.view.note(`Error: ${messageOf(error)}`)

@@ -90,7 +90,8 @@ async function chatOnScreen(options: ChatOptions): Promise<number> {
   }
   const log = options.openLog(destination)
   const historyFile = historyFileIn(config.home)
-  const terminal = new TerminalChat({ stdin, stdout, environment, historyFile, conversation, log })
+  const about = { historyFile, conversation, log, now: Date.now }
+  const terminal = new TerminalChat({ stdin, stdout, environment, ...about })
   const session = newSession(options, terminal.view, false)
   const leaving = Promise.race([terminal.left, aborted(signal)])
   let closeGateway = async (): Promise<void> => {}
