@@ -6,6 +6,7 @@ import { openStore } from '../../../src/store/store.js'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../kit/agents.js'
 import { SILENT_LOG } from '../../kit/log.js'
+import { livingProcesses } from '../../kit/living-processes.js'
 import { SCRIPT } from '../../kit/running-command.js'
 import { type CommandAtTerminal, Terminal } from '../../kit/terminal.js'
 import { until } from '../../kit/waiting.js'
@@ -205,21 +206,37 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     expect(chat.stdout).not.toContain('message.failed')
   })
 
-  it.runIf(existsSync(SCRIPT))('can be left while the gateway does not answer', async (test) => {
-    const terminal = new Terminal(test)
-    mkdirSync(join(terminal.home, '.aetheel'))
-    const silent = createServer()
-    await new Promise<void>((resolve) => {
-      silent.listen(join(terminal.home, '.aetheel', 'gateway.sock'), resolve)
-    })
-    test.onTestFinished(() => void silent.close())
-    const chat = terminal.openAtTerminal(['chat'], DEMO)
-    await chat.shows(/>$/)
-    chat.press(CTRL_C)
-    await chat.shows('Press Ctrl-C again to leave.')
-    chat.press(CTRL_C)
-    expect([await chat.exited, terminal.processes()]).toEqual([0, []])
-  })
+  const leaving: [string, (chat: CommandAtTerminal, pid: number) => Promise<void> | void][] = [
+    [
+      'Ctrl-C',
+      async (chat) => {
+        chat.press(CTRL_C)
+        await chat.shows('Press Ctrl-C again to leave.')
+        chat.press(CTRL_C)
+      },
+    ],
+    ['Ctrl-D', (chat) => chat.press(CTRL_D)],
+    ['SIGTERM', (_, pid) => void process.kill(pid, 'SIGTERM')],
+    ['SIGHUP', (_, pid) => void process.kill(pid, 'SIGHUP')],
+  ]
+  it.runIf(existsSync(SCRIPT)).for(leaving)(
+    'can be left by %s while the gateway does not answer',
+    async ([, leaveBy], test) => {
+      const terminal = new Terminal(test)
+      mkdirSync(join(terminal.home, '.aetheel'))
+      const silent = createServer()
+      await new Promise<void>((resolve) => {
+        silent.listen(join(terminal.home, '.aetheel', 'gateway.sock'), resolve)
+      })
+      test.onTestFinished(() => void silent.close())
+      const chat = terminal.openAtTerminal(['chat'], DEMO)
+      await chat.shows(/>$/)
+      const own = livingProcesses(terminal.directory).find(({ command }) => command.startsWith(process.execPath))
+      await leaveBy(chat, own?.pid ?? 0)
+      expect([await chat.exited, terminal.processes()]).toEqual([0, []])
+      expect(chat.stdout.slice(chat.stdout.indexOf('\u001B[?2004h'))).toContain('\u001B[?2004l')
+    },
+  )
 
   it.runIf(existsSync(SCRIPT))('completes commands, their arguments and files of the project', async (test) => {
     const { terminal, chat } = await begin(test, DEMO)
