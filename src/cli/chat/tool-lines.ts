@@ -1,7 +1,7 @@
 // What an agent did with a tool, as quiet lines.
 
 import type { AgentEvent } from '../../backends/types.js'
-import { cutLine, diffOf } from '../../core/line-diff.js'
+import { cutLine, type DiffLine, diffOf } from '../../core/line-diff.js'
 import { oneLine, printableLines } from '../../core/one-line.js'
 import { fileChangesOf, subjectOf } from '../../core/tool-input.js'
 import { codeSpans } from './code-colours.js'
@@ -69,16 +69,33 @@ function toolLine(mark: Span, { name, subject }: RunningTool, durationMs: number
 }
 
 function changeLines({ name, input }: RunningTool, width: number): Line[] {
-  const lines = fileChangesOf(name, input).flatMap((change): Line[] =>
-    change.kind === 'patch'
-      ? change.patch.split('\n').map((line) => codeSpans(cutLine(line), 'diff'))
-      : diffOf(change.before, change.after).map(({ kind, text }) => {
-          if (kind === 'added') return [span(`+ ${text}`, 'green')]
-          if (kind === 'removed') return [span(`- ${text}`, 'red')]
-          return [span(kind === 'gap' ? text : `  ${text}`, 'dim')]
-        }),
-  )
-  return folded(lines, SHOWN_CHANGES, width)
+  let moreBehind = 0
+  const lines = fileChangesOf(name, input).flatMap((change): (() => Line)[] => {
+    if (change.kind === 'edit') return diffOf(change.before, change.after).map((line) => () => diffSpans(line))
+    const { lines: first, more } = firstLines(change.patch, SHOWN_CHANGES + 2)
+    moreBehind += more
+    return first.map((line) => () => codeSpans(cutLine(line), 'diff'))
+  })
+  return folded(lines, SHOWN_CHANGES, width, moreBehind)
+}
+
+function diffSpans({ kind, text }: DiffLine): Line {
+  if (kind === 'added') return [span(`+ ${text}`, 'green')]
+  if (kind === 'removed') return [span(`- ${text}`, 'red')]
+  return [span(kind === 'gap' ? text : `  ${text}`, 'dim')]
+}
+
+/** At most this many lines. The others are only counted. */
+function firstLines(text: string, count: number): { lines: string[]; more: number } {
+  const lines = text.split('\n', count)
+  const length = lines.reduce((sum, line) => sum + line.length + 1, 0)
+  return { lines, more: length > text.length ? 0 : countLines(text, length) }
+}
+
+function countLines(text: string, from: number): number {
+  let count = 1
+  for (let end = text.indexOf('\n', from); end !== -1; end = text.indexOf('\n', end + 1)) count += 1
+  return count
 }
 
 function outputLines({ name }: RunningTool, { content, isError }: ToolResult, width: number): Line[] {
@@ -90,17 +107,18 @@ function outputLines({ name }: RunningTool, { content, isError }: ToolResult, wi
   if (!isError && READING_TOOL.test(name)) return [indented([span(linesText(lines.length + more), 'dim')], width)]
   const formats = isError ? (['red'] as const) : (['dim'] as const)
   return folded(
-    lines.map((line) => [span(cutLine(line), ...formats)]),
+    lines.map((line) => () => [span(cutLine(line), ...formats)]),
     SHOWN_OUTPUT,
     width,
     more,
   )
 }
 
-function folded(all: Line[], shown: number, width: number, moreBehind = 0): Line[] {
+/** Only what is shown is styled. */
+function folded(all: (() => Line)[], shown: number, width: number, moreBehind = 0): Line[] {
   const { lines, more } = fold(all, shown)
   const left = more + moreBehind
-  const rows = lines.map((line) => indented(line, width))
+  const rows = lines.map((line) => indented(line(), width))
   return left === 0 ? rows : [...rows, indented([span(`… ${linesText(left, 'more ')}`, 'dim')], width)]
 }
 
