@@ -102,6 +102,7 @@ async function compose(
     onRecorded: audience.recorded,
     onSettled: audience.settled,
     onCancelled: audience.cancelled,
+    onRetry: audience.retried,
   })
   onClose(() => worker.stop(drainMs()))
   const wake = (): void => {

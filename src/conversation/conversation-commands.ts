@@ -87,16 +87,18 @@ export class ConversationCommands {
 
   constructor(private readonly dependencies: CommandDependencies) {}
 
-  async run(channel: string, place: Place, author: string, line: string): Promise<string> {
+  async run(channel: string, place: Place, author: string, line: string): Promise<Answer> {
     const [, word = '', argument = ''] = /^\/(\S*)\s*(.*)$/s.exec(line.trim()) ?? []
     const typed = word.toLowerCase()
     const name = COMMANDS.find((command) => command.name === (ALIASES[typed] ?? typed))?.name
     if (name === undefined) {
-      return `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`
+      return info(
+        `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`,
+      )
     }
-    if (name === 'help') return HELP_TEXT
-    if (isMessageCommand(name)) return 'Send it as a message.'
-    return answerText(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
+    if (name === 'help') return info(HELP_TEXT)
+    if (isMessageCommand(name)) return info('Send it as a message.')
+    return answerOf(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
   }
 
   /** Like `run`, in an existing conversation. Contract: throws what `run` answers in words. */
@@ -124,11 +126,12 @@ export class ConversationCommands {
 
   /** A button below a message about one message, or below a question. */
   async button(action: ButtonAction, id: string, author: string): Promise<string> {
-    return answerText(async () => {
+    const { text } = await answerOf(async () => {
       const answer = await this.#press(action, id, author)
       if (answer.isChange) await this.#audit(author, action, id)
       return answer
     })
+    return text
   }
 
   #press(action: ButtonAction, id: string, author: string): Promise<Answer> {
@@ -423,11 +426,11 @@ function isMessageCommand(name: CommandName): name is (typeof MESSAGE_COMMANDS)[
 }
 
 /** A user error is an answer too. */
-async function answerText(work: () => Promise<Answer>): Promise<string> {
+async function answerOf(work: () => Promise<Answer>): Promise<Answer> {
   try {
-    return (await work()).text
+    return await work()
   } catch (error) {
-    if (error instanceof GatewayError) return error.message
+    if (error instanceof GatewayError) return info(error.message)
     throw error
   }
 }

@@ -98,7 +98,8 @@ async function setup({ isFailing = false, tools = [] as string[], takesEdits = f
     sessions,
     approvals,
     commands,
-    command: (line: string, place: Place = { address: 'a' }) => commands.run(CHANNEL, place, 'ann', line),
+    command: async (line: string, place: Place = { address: 'a' }) =>
+      (await commands.run(CHANNEL, place, 'ann', line)).text,
     suggest: (command: string, typed = '', place: Place = { address: 'a' }) =>
       commands.suggest(CHANNEL, place, command, typed),
     say: (text: string, author = 'ann') => accept('a', text, author),

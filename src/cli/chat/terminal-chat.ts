@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import type { ReadStream, WriteStream } from 'node:tty'
 import { COMMANDS } from '../../conversation/command-descriptions.js'
-import { GatewayError, messageOf } from '../../errors.js'
+import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { describeBytes } from '../../media/byte-size.js'
 import type { ChatSession } from '../chat-session.js'
@@ -315,12 +315,9 @@ export class TerminalChat {
   }
 
   async #decide(decision: Decision): Promise<void> {
-    const { questions } = this.view
-    questions.close(decision.id)
     try {
       await this.view.questions.decide(decision, async (given) => this.#session?.answerQuestion(given))
     } catch (error) {
-      questions.reopen(decision.id)
       this.view.note(`Error: ${messageOf(error)}`)
     }
   }

@@ -5,6 +5,7 @@ import { cutLine, type DiffLine, diffOf } from '../../core/line-diff.js'
 import { oneLine, printableLines } from '../../core/one-line.js'
 import { fileChangesOf, subjectOf } from '../../core/tool-input.js'
 import { codeSpans } from './code-colours.js'
+import { clock } from './local-time.js'
 import { type Line, type Span, span, truncate, widthOfLine } from './styled-text.js'
 
 export interface RunningTool {
@@ -44,15 +45,6 @@ export function finishedLines(tool: RunningTool, result: ToolResult, now: number
 export function subjectWithin(input: Record<string, unknown>, directory: string | undefined): string {
   const subject = oneLine(subjectOf(input), SUBJECT_CHARACTERS)
   return directory !== undefined && subject.startsWith(`${directory}/`) ? subject.slice(directory.length + 1) : subject
-}
-
-/** `85 s` as a clock shows it: `1:25`. */
-export function clock(milliseconds: number): string {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
-  if (seconds < 60) return `${seconds}s`
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
-  const two = (value: number): string => String(value).padStart(2, '0')
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
 }
 
 /** At most this many lines, then how many there are more. */

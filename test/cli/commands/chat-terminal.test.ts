@@ -332,3 +332,50 @@ describe.concurrent('a question of the agent, at a terminal', () => {
     expect([exitCode, await gateway.exited, text.includes('expires in')]).toEqual([0, 0, false])
   })
 })
+
+describe.concurrent('aetheel chat, at a simple terminal', () => {
+  const SIMPLE = { TERM: 'dumb' }
+
+  it.runIf(existsSync(SCRIPT))('shows a tool as one line, and what is answered by a letter', async (test) => {
+    const { terminal, chat } = await begin(test, { ...ASK, ...SIMPLE }, [], 200)
+    chat.press('edit a file\n')
+    await chat.shows(/\? claude wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt\n {2}│ [^]*\nAllow Write: /)
+    await chat.shows(
+      'y allow · a always, whatever it does to this file · n deny · d deny with a reason · expires in 10',
+    )
+    chat.press('d\n')
+    await chat.shows('Reason:')
+    chat.press('Not on Fridays.\n')
+    await chat.shows('I have changed nothing: Not on Fridays.')
+    const refused = existsSync(join(terminal.project, 'aetheel-demo.txt'))
+    chat.press('edit a file\n')
+    await chat.shows(/wants to use[^]*wants to use[^]*y allow/)
+    chat.press('y\n')
+    await chat.shows('I have written aetheel-demo.txt.')
+    const { text } = chat.terminal
+    expect([await leave(chat), await messagesOf(terminal), refused, text]).toEqual([
+      0,
+      ['edit a file', 'edit a file'],
+      false,
+      expect.not.stringMatching(/Waits for an answer|\/approve|UTC|\{"/),
+    ])
+    expect(text).toMatch(/^→ Write \S+aetheel-demo\.txt {2}✓ \d+s$/m)
+  })
+
+  it.runIf(existsSync(SCRIPT))(
+    'takes lines that were pasted, or go on behind a backslash, for one message',
+    async (test) => {
+      const { terminal, chat } = await begin(test, { ...DEMO, ...SIMPLE })
+      chat.press('Hello,\n\nmy name is Ada.\n')
+      await chat.shows('you told me earlier')
+      chat.press('What is\\\n')
+      await chat.shows('What is\\')
+      chat.press('my name?\n')
+      await chat.shows(/you told me earlier[^]*you told me earlier/)
+      expect([await leave(chat), await messagesOf(terminal)]).toEqual([
+        0,
+        ['Hello,\n\nmy name is Ada.', 'What is\nmy name?'],
+      ])
+    },
+  )
+})

@@ -17,6 +17,7 @@ import { queueDrop, queueList, queueRetry } from '../../../src/cli/commands/queu
 import { runsList, runsShow } from '../../../src/cli/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../../src/cli/commands/sessions.js'
 import { localTime } from '../../../src/cli/listing.js'
+import { localTime as timeOfDay } from '../../../src/cli/chat/local-time.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { operations } from '../../../src/cli/control/operations.js'
 import type { RecordedEvent } from '../../../src/store/events.js'
@@ -68,6 +69,26 @@ describe('queue list', () => {
       [expect.any(String), 'terminal/second', 'ada', '60 s', '0', 'cut off; the next gateway takes it up', 'Elsewhere'],
       [expect.any(String), 'terminal/third', 'ada', '60 s', '0', 'tried again in 30 s, failed 1 time', 'Limited'],
     ])
+  })
+
+  it('tells when a message is tried again, in the time of this machine where that is long', async () => {
+    const { list, say, claim, queue, after } = await setup()
+    await say('first', 'Limited')
+    const limited = await claim()
+    const at = START_AT + 5 * 3_600_000
+    await queue.settle(limited, { kind: 'retry', at, isAttempt: false, run: limited.run(FAILED) })
+    const states = [
+      rows(await list(queueList))
+        .at(-1)
+        ?.at(-2),
+    ]
+    after(4.5 * 3_600)
+    states.push(
+      rows(await list(queueList))
+        .at(-1)
+        ?.at(-2),
+    )
+    expect(states).toEqual([`tried again at ${timeOfDay(at, START_AT)}`, 'tried again in 30 min'])
   })
 
   it('shows what failed and what could not be delivered', async () => {
@@ -337,27 +358,6 @@ describe('runs', () => {
     ])
   })
 
-  it('shows one event by event', async () => {
-    const { store, say, answer, now } = await setup()
-    await say('first', 'Two and two?')
-    const events: AgentEventBody[] = [
-      { type: 'started', sessionId: 's-1', model: 'small' },
-      { type: 'thinking', content: 'Hm' },
-      { type: 'tool_use', toolId: 't', toolName: 'Bash', toolInput: { command: 'bc' } },
-      { type: 'tool_result', toolId: 't', toolName: 'Bash', content: '4\n', isError: false },
-      { type: 'output', content: 'Four.', stream: 'stdout' },
-      { type: 'complete', result: RESULT },
-    ]
-    const recorded = events.map((event, index) => ({
-      seq: index + 1,
-      event: { ...event, timestamp: now() + index * 100 },
-    }))
-    const id = await answer(recorded)
-    const shown = await runsShow(store, id.slice(0, 8), { isJson: false, width: 120 })
-    const json = JSON.parse(await runsShow(store, id, { isJson: true, width: 120 })) as unknown
-    expect([rows(shown), json]).toEqual([
-      [
-        ['run', id],
   it('calls a run paused that a person can have go on, and no other that has stopped at the limit', async () => {
     const { list, queue, store, say, answer, after } = await setup()
     const message = 'Reached maximum number of turns (25)'
@@ -388,6 +388,27 @@ describe('runs', () => {
     ])
   })
 
+  it('shows one event by event', async () => {
+    const { store, say, answer, now } = await setup()
+    await say('first', 'Two and two?')
+    const events: AgentEventBody[] = [
+      { type: 'started', sessionId: 's-1', model: 'small' },
+      { type: 'thinking', content: 'Hm' },
+      { type: 'tool_use', toolId: 't', toolName: 'Bash', toolInput: { command: 'bc' } },
+      { type: 'tool_result', toolId: 't', toolName: 'Bash', content: '4\n', isError: false },
+      { type: 'output', content: 'Four.', stream: 'stdout' },
+      { type: 'complete', result: RESULT },
+    ]
+    const recorded = events.map((event, index) => ({
+      seq: index + 1,
+      event: { ...event, timestamp: now() + index * 100 },
+    }))
+    const id = await answer(recorded)
+    const shown = await runsShow(store, id.slice(0, 8), { isJson: false, width: 120 })
+    const json = JSON.parse(await runsShow(store, id, { isJson: true, width: 120 })) as unknown
+    expect([rows(shown), json]).toEqual([
+      [
+        ['run', id],
         ['conversation', 'terminal/first'],
         ['message', expect.stringMatching(/: Two and two\?$/)],
         ['agent', 'claude'],
