@@ -90,10 +90,15 @@ export type Settlement =
   | { kind: 'answered'; run: EndedRun; reply?: Reply; session?: Session }
   | { kind: 'failed'; problem: string; reply?: Reply; run?: EndedRun; session?: Session }
   /** `note` tells the person why they are waiting; without it `next` does. */
-  | ({ kind: 'retry'; at: number; isAttempt: boolean; run: EndedRun; session?: Session } & {
+  | {
+      kind: 'retry'
+      at: number
+      isAttempt: boolean
+      run: EndedRun
       note?: Reply
       next?: Pick<NextAttempt, 'attempt' | 'attempts' | 'problem'>
-    })
+      session?: Session
+    }
   /** Without a run if cancelled before one began. */
   | { kind: 'cancelled'; run?: EndedRun; session?: Session }
   /** Released unfinished, for another gateway or the next start. */
