@@ -594,7 +594,7 @@ describe('/backend', () => {
   it('keeps the current agent if the other is not installed', async () => {
     const { command, conversation } = await setup()
     expect([await command('/backend pi'), (await conversation())?.backend]).toEqual([
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
       undefined,
     ])
   })
@@ -876,7 +876,7 @@ describe('/resume', () => {
     const { command, past } = await setup()
     await past('b', { sessionId: 'of-pi', backend: 'pi' })
     expect(await command('/resume 1')).toEqual(
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
     )
   })
 
@@ -915,7 +915,7 @@ describe('a project in a pod', () => {
     const here = await command('/backend pi')
     await command('/project web')
     expect([here, await command('/backend pi'), (await suggest('backend', 'pi')).map(({ label }) => label)]).toEqual([
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
       'The next message goes to pi, in a fresh session.',
       ['pi'],
     ])

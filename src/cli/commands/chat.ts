@@ -15,7 +15,7 @@ import type { TerminalView } from '../chat/terminal-view.js'
 import { PlainView } from '../chat/plain-view.js'
 import { ChatSession, type ChatView } from '../chat-session.js'
 import { terminalSafe } from '../terminal-safe.js'
-import { DEMO_AGENT_NAME } from './start.js'
+import { DEMO_AGENT_NAME } from '../../core/demo-agent.js'
 
 interface ChatOptions {
   config: GatewayConfig

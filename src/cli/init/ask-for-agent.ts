@@ -1,7 +1,7 @@
 import type { AgentProbe, BackendName, Permissions } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
 import { DEMO } from '../../config/values.js'
-import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
+import { describeAbsence, howToLogIn, type ProbedAgent } from '../probed-agents.js'
 import type { Choice, Prompts } from '../prompts.js'
 
 type ChosenAgent = BackendName | typeof DEMO
@@ -51,7 +51,7 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
   const probe = agents.find(({ backend }) => backend.name() === name)?.probe
   for (const problem of probe?.problems ?? []) prompts.warn(problem)
   if (probe?.login?.state === 'logged-out') {
-    prompts.warn(`It is not logged in and cannot answer yet. Log in, now or later: ${probe.login.fix}`)
+    prompts.warn(`It is not logged in and cannot answer yet. Log in, now or later: ${howToLogIn(probe.login)}`)
   }
   return name
 }

@@ -1,19 +1,18 @@
 import type { AgentProbe } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
 import { fileExists } from '../../config/file.js'
+import { DEMO_AGENT_NAME } from '../../core/demo-agent.js'
 import { oneLine } from '../../core/one-line.js'
 import { packageVersion } from '../../core/package-version.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { databaseFile } from '../../gateway.js'
 import type { CommandContext } from '../command-context.js'
-import { DEMO_AGENT_NAME } from '../commands/start.js'
-import { adviceToRun, describeLogin } from '../doctor/agents-report.js'
 import { ControlClient } from '../control/client.js'
 import { type GatewayStatus, socketPath } from '../control/protocol.js'
 import { age } from '../listing.js'
 import { closing } from '../open-store.js'
 import { ownName } from '../own-name.js'
-import { describeAbsence } from '../probed-agents.js'
+import { adviceToLogIn, describeAbsence, describeLogin } from '../probed-agents.js'
 import { table } from '../table.js'
 
 const SHOWN_FAILURES = 3
@@ -43,7 +42,7 @@ export async function overview(context: CommandContext): Promise<string> {
     '',
     table(rows),
     ...(failures.length === 0 ? [] : ['', 'Failed lately', ...failures]),
-    ...(agent.login?.state === 'logged-out' ? ['', `Log the agent in. ${adviceToRun(agent.login.fix)}`] : []),
+    ...(agent.login?.state === 'logged-out' ? ['', `Log the agent in. ${adviceToLogIn(agent.login)}`] : []),
     '',
     table(next),
   ].join('\n')
