@@ -23,8 +23,8 @@ describe('configCheck', () => {
     const { file, cwd } = setup(`{ maxQueueDeph: 5, leaseMs: 1 }`)
     expect(configCheck({ cwd, environment: { HOME: '/home/ada', MAX_CONCURRENT_QUERIES: '0' } })).toEqual({
       text: [
-        'MAX_CONCURRENT_QUERIES: must be a whole number from 1 to 1000',
-        `${file}: leaseMs: must be a whole number from 1000 to 2147483647`,
+        'MAX_CONCURRENT_QUERIES: must be a whole number from 1 to 1000, not 0',
+        `${file}: leaseMs: must be a whole number from 1000 to 2147483647, not 1`,
         `${file}: maxQueueDeph: unknown key; did you mean "maxQueueDepth"?`,
       ].join('\n'),
       exitCode: 1,
