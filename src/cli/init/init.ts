@@ -103,7 +103,7 @@ async function askForProject(prompts: Prompts, config: GatewayConfig, options: I
 /** Where the effective settings differ from the answers just given. */
 export function warningsOf(file: string, { environment, cwd, explicit }: ConfigLocation): string[] {
   const { config, sourceOf } = loadConfigWithSources(environment, file)
-  const written = readConfigFile(file)
+  const { settings: written } = readConfigFile(file)
   const overridden = Object.entries(VARIABLES)
     .filter(([key]) => key in written && sourceOf(key as keyof typeof VARIABLES) === 'environment')
     .map(([, { name }]) => name)
