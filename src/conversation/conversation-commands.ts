@@ -2,7 +2,14 @@ import type { ApprovalDecision } from '../approvals/answer-approval.js'
 import { type ApprovalService, MAX_OPEN_QUESTIONS } from '../approvals/approval-service.js'
 import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
-import { type ButtonAction, type Place, QUEUE_MODES, type QueueMode, type Suggestion } from '../channels/types.js'
+import {
+  type ButtonAction,
+  type ButtonAnswer,
+  type Place,
+  QUEUE_MODES,
+  type QueueMode,
+  type Suggestion,
+} from '../channels/types.js'
 import { type CommandName, COMMANDS, HELP_TEXT, MESSAGE_COMMANDS } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../core/one-line.js'
@@ -115,12 +122,15 @@ export class ConversationCommands {
   }
 
   /** A button below a message about one message, or below a question. */
-  async button(action: ButtonAction, id: string, author: string): Promise<string> {
-    return answerText(async () => {
-      const answer = await this.#press(action, id, author)
-      if (answer.isChange) await this.#audit(author, action, id)
-      return answer
-    })
+  async button(action: ButtonAction, id: string, author: string): Promise<ButtonAnswer> {
+    try {
+      const { text, isChange } = await this.#press(action, id, author)
+      if (isChange) await this.#audit(author, action, id)
+      return { text, isDone: true }
+    } catch (error) {
+      if (error instanceof GatewayError) return { text: error.message, isDone: false }
+      throw error
+    }
   }
 
   #press(action: ButtonAction, id: string, author: string): Promise<Answer> {
