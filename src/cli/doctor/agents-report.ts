@@ -25,15 +25,15 @@ export function agentsReport(agents: ProbedAgent[], chosen: string): DoctorRepor
 type AgentFinding = Omit<Finding, 'mark'> & { mark: Finding['mark'] | '-' }
 
 function agentFinding(name: BackendName, probe: AgentProbe, isChosen: boolean): AgentFinding {
-  if (!probe.isFound) return absence(name, probe, isChosen)
-  if (probe.isDemo) return demonstration(name, probe, isChosen)
+  if (!probe.isFound) return missingFinding(name, probe, isChosen)
+  if (probe.isDemo) return demoFinding(name, probe, isChosen)
   const { version = 'version unknown', path, mode, model, login, problems, whyNotLive } = probe
   const facts = [`${version} at ${path}`, mode, model && `model ${model}`, describeLogin(login)]
   const details = [
     ...problems,
-    ...updates(probe),
+    ...updateAdvice(probe),
     ...(whyNotLive === undefined ? [] : [whyNotLive]),
-    ...advice(name, login),
+    ...loginAdvice(name, login),
   ]
   const isDoubtful = problems.length > 0 || login?.state !== 'logged-in'
   return {
@@ -44,7 +44,7 @@ function agentFinding(name: BackendName, probe: AgentProbe, isChosen: boolean): 
 }
 
 /** An agent that nobody chose may be missing: one quiet line. */
-function absence(name: BackendName, probe: AgentProbe, isChosen: boolean): AgentFinding {
+function missingFinding(name: BackendName, probe: AgentProbe, isChosen: boolean): AgentFinding {
   const { install, problems } = probe
   const title = `${titleOf(name, isChosen)}: ${describeAbsence(probe)}`
   if (!isChosen && install !== undefined) return { mark: '-', text: `${title}. ${adviceToRun(install)}`, details: [] }
@@ -52,7 +52,7 @@ function absence(name: BackendName, probe: AgentProbe, isChosen: boolean): Agent
 }
 
 /** It needs no login, and is ready wherever Node.js is. */
-function demonstration(name: BackendName, { mode, problems }: AgentProbe, isChosen: boolean): AgentFinding {
+function demoFinding(name: BackendName, { mode, problems }: AgentProbe, isChosen: boolean): AgentFinding {
   const isReady = problems.length === 0
   const facts = ['built in', isReady && 'always ready', mode, `in place of ${name}, without a model`]
   return {
@@ -66,11 +66,11 @@ function titleOf(name: string, isChosen: boolean): string {
   return isChosen ? `${name} (chosen)` : name
 }
 
-function updates({ install }: AgentProbe): string[] {
+function updateAdvice({ install }: AgentProbe): string[] {
   return install === undefined ? [] : [adviceToRun(install)]
 }
 
-function advice(name: BackendName, login: AgentLogin | undefined): string[] {
+function loginAdvice(name: BackendName, login: AgentLogin | undefined): string[] {
   if (!login || login.state === 'logged-in') return []
   if (login.state === 'logged-out') return [adviceToLogIn(login)]
   return [login.why, `To find out: ${liveCheckOf(name)}`, `To log in: ${howToLogIn(login)}`]

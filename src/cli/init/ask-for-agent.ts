@@ -47,7 +47,7 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
     first !== undefined && readinessOf(probe) === readinessOf(first.probe)
   const preferred = installed.find((agent) => agent.backend.name() === config.agentBackend && isAsGood(agent))
   const initial = config.isDemoAgent ? undefined : (preferred ?? first)?.backend.name()
-  const name = await prompts.select('Which agent shall answer?', choices, initial ?? DEMO)
+  const name = await prompts.select('Which agent should answer?', choices, initial ?? DEMO)
   const probe = agents.find(({ backend }) => backend.name() === name)?.probe
   for (const problem of probe?.problems ?? []) prompts.warn(problem)
   if (probe?.login?.state === 'logged-out') {
