@@ -2,10 +2,12 @@
 
 import type { ApprovalRequest } from '../backends/types.js'
 import { oneLine } from '../core/one-line.js'
-import { duration, timeOfDay } from '../runtime/time-words.js'
+import { duration, isSoon, timeOfDay } from '../runtime/time-words.js'
 import type { Approval, NewApproval } from '../store/approvals.js'
 import type { ApprovalState } from '../store/schema.js'
 import { pathOf, shownFields } from './asked-input.js'
+
+type EndedApproval = Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadline'>
 
 const NAME_CHARACTERS = 80
 const SHORT_ID_CHARACTERS = 8
@@ -13,8 +15,9 @@ const SHORT_ID_CHARACTERS = 8
 /** The question as a message in the conversation. It names the commands unless the channel `offersAnswers`. */
 export function questionText(approval: NewApproval, now: number, offersAnswers = false): string {
   const answers = offersAnswers ? meaningOfAlways(approval) : commandsText(approval)
-  const deadline = `Without an answer until ${timeOfDay(approval.deadline, now)} it is refused.`
-  return `${requestText(approval)}\n${[...answers, deadline].join(' ')}`
+  const { deadline } = approval
+  const limit = isSoon(deadline, now) ? `within ${duration(deadline - now)}` : `until ${timeOfDay(deadline, now)}`
+  return `${requestText(approval)}\n${[...answers, `Without an answer ${limit} it is refused.`].join(' ')}`
 }
 
 /** More than the request itself shows. */
@@ -36,7 +39,7 @@ export function endedText(approval: Approval): string {
   return `${requestText(approval)}\n${outcomeText(approval)}.`
 }
 
-export function outcomeText(approval: Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadline'>): string {
+export function outcomeText(approval: EndedApproval): string {
   const who = plainName(approval.answeredBy ?? 'somebody')
   const outcomes: Record<ApprovalState, string> = {
     asked: 'It waits for an answer',
@@ -66,7 +69,7 @@ export function isAskedNotice(notice: string): boolean {
   return /^Waits for an answer \([0-9a-f]{8}\): /.test(notice)
 }
 
-export function endedNotice(approval: Approval): string {
+export function endedNotice(approval: EndedApproval & Pick<Approval, 'summary'>): string {
   return `${outcomeText(approval)}: ${approval.summary}`
 }
 

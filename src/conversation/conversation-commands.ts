@@ -5,6 +5,7 @@ import { resolveBackendName } from '../backends/registry.js'
 import {
   type ButtonAction,
   type ButtonAnswer,
+  type Channel,
   type Place,
   QUEUE_MODES,
   type QueueMode,
@@ -37,6 +38,7 @@ interface CommandDependencies extends SuggestionDependencies, Pick<ContinueDepen
   worker: Worker
   sessions: SessionManager
   approvals: Pick<ApprovalService, 'answer'>
+  channels: Pick<Channel, 'name' | 'takesEdits'>[]
   newId: () => string
 }
 
@@ -86,16 +88,18 @@ export class ConversationCommands {
 
   constructor(private readonly dependencies: CommandDependencies) {}
 
-  async run(channel: string, place: Place, author: string, line: string): Promise<string> {
+  async run(channel: string, place: Place, author: string, line: string): Promise<Answer> {
     const [, word = '', argument = ''] = /^\/(\S*)\s*(.*)$/s.exec(line.trim()) ?? []
     const typed = word.toLowerCase()
     const name = COMMANDS.find((command) => command.name === (ALIASES[typed] ?? typed))?.name
     if (name === undefined) {
-      return `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`
+      return info(
+        `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`,
+      )
     }
-    if (name === 'help') return HELP_TEXT
-    if (isMessageCommand(name)) return 'Send it as a message.'
-    return answerText(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
+    if (name === 'help') return info(HELP_TEXT)
+    if (isMessageCommand(name)) return info('Send it as a message.')
+    return answerOf(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
   }
 
   /** Like `run`, in an existing conversation. Contract: throws what `run` answers in words. */
@@ -332,12 +336,15 @@ export class ConversationCommands {
       queueLine(index + 1, { ...message, text: scrub(message.text) }, now()),
     )
     const more = open - messages.length
-    const hasWaiting = messages.some(({ state }) => state !== 'active')
+    const takesEdits = this.dependencies.channels.some(
+      (channel) => channel.name === conversation.channel && channel.takesEdits,
+    )
+    const mayEdit = takesEdits && messages.some(({ state }) => state !== 'active')
     return info(
       [
         ...lines,
         ...(more > 0 ? [`… and ${more} more`] : []),
-        ...(hasWaiting ? ['Edit or delete your message to change it while it waits.'] : []),
+        ...(mayEdit ? ['Edit or delete your message to change it while it waits.'] : []),
         mode,
       ].join('\n'),
     )
@@ -422,11 +429,11 @@ function isMessageCommand(name: CommandName): name is (typeof MESSAGE_COMMANDS)[
 }
 
 /** A user error is an answer too. */
-async function answerText(work: () => Promise<Answer>): Promise<string> {
+async function answerOf(work: () => Promise<Answer>): Promise<Answer> {
   try {
-    return (await work()).text
+    return await work()
   } catch (error) {
-    if (error instanceof GatewayError) return error.message
+    if (error instanceof GatewayError) return info(error.message)
     throw error
   }
 }

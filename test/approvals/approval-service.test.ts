@@ -43,7 +43,7 @@ describeEngines('what an agent asks', (engine) => {
             'command: npm install',
             'description: Installs',
             '```',
-            `Allow it with /approve ${short}, with /approve ${short} always for exactly this from now on, or refuse it with /deny ${short}. Without an answer until 12:40 UTC it is refused.`,
+            `Allow it with /approve ${short}, with /approve ${short} always for exactly this from now on, or refuse it with /deny ${short}. Without an answer within 10 min it is refused.`,
           ].join('\n'),
           notes: [],
           isError: false,
@@ -70,9 +70,9 @@ describeEngines('what an agent asks', (engine) => {
     abort.abort()
     await Promise.all(asked.map(({ answer }) => answer))
     expect(questions.map((question) => question?.reply.text)).toEqual([
-      expect.stringMatching(/\nWithout an answer until 12:40 UTC it is refused\.$/),
+      expect.stringMatching(/\nWithout an answer within 10 min it is refused\.$/),
       expect.stringMatching(
-        /\n"Always" means whatever it does to this file\. Without an answer until 12:40 UTC it is refused\.$/,
+        /\n"Always" means whatever it does to this file\. Without an answer within 10 min it is refused\.$/,
       ),
     ])
   })
