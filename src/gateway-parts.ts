@@ -12,6 +12,8 @@ import type { Pods } from './kubernetes/types.js'
 import type { Log } from './log.js'
 import type { Metrics } from './metrics.js'
 import type { Scheduler } from './schedule/scheduler.js'
+import type { Note } from './store/audit.js'
+import type { DeletedConversation } from './store/conversations.js'
 import type { Store } from './store/store.js'
 import type { ActivityHub } from './streams/activity-hub.js'
 import type { StreamHub } from './streams/stream-hub.js'
@@ -59,6 +61,8 @@ export interface GatewayParts {
   channels: string[]
   /** The slash commands. */
   commands: Pick<ConversationCommands, 'act' | 'stopMessage' | 'continueMessage'>
+  /** Removes a conversation for good. Contract: throws `conflict` while something runs or waits in it. */
+  deleteConversation(conversation: DeletedConversation, audit: Note): Promise<void>
   /** The host of a channel, for messages that reach it another way. */
   hostOf(channel: string): GatewayHost
 }

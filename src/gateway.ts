@@ -28,6 +28,7 @@ import { ActivityHub } from './streams/activity-hub.js'
 import { StreamHub } from './streams/stream-hub.js'
 import { channelHost, type GatewayHost } from './turns/accept.js'
 import { Audience } from './turns/audience.js'
+import { deleteConversation } from './turns/delete-conversation.js'
 import { Sender } from './turns/deliver.js'
 import { turnPlanner } from './turns/plan.js'
 import { Queue } from './turns/queue.js'
@@ -123,6 +124,8 @@ async function compose(
     channels: names,
     agents: registry,
     ...{ store, queue, approvals, streams, activity, credentials, scrubber, metrics, wake, commands, hostOf },
+    deleteConversation: (conversation, audit) =>
+      deleteConversation(conversation, audit, { ...shared, archive, activity }),
     cancel: async (messageId) => (await stopMessage(messageId, { store, queue, worker })).kind,
   }
   await beforeWork?.(parts)

@@ -46,7 +46,7 @@ const MAY_IMPORT: Record<string, string> = {
   gateway:
     'approvals archive config conversation credentials (gateway-parts) metrics processes projects runtime schedule store streams turns',
   service:
-    'approvals archive backends channels config conversation credentials engine (gateway) media (metrics) (projects) runtime store streams turns',
+    'approvals archive backends channels config conversation credentials engine (gateway) kubernetes media (metrics) (projects) runtime store streams turns',
   client: '(service)',
   cli: 'approvals archive backends channels config conversation credentials discord engine gateway kubernetes log media (opencode) processes projects runtime schedule service store turns whatsapp',
   main: 'cli',

@@ -1,4 +1,7 @@
 import type {
+  AnsweredCommand,
+  Changes,
+  CommandList,
   Continued,
   ConversationChanges,
   ConversationDetails,
@@ -6,6 +9,7 @@ import type {
   ConversationPage,
   Done,
   NewConversation,
+  SlashCommand,
   TakenMessage,
   TranscriptPage,
   TranscriptQuery,
@@ -33,12 +37,29 @@ export class ConversationsClient {
     return this.connection.json('GET', `${pathOf(id)}/messages${queryOf(page)}`)
   }
 
+  /** The slash commands that a message can be. */
+  async commands(id: string): Promise<SlashCommand[]> {
+    return (await this.connection.json<CommandList>('GET', `${pathOf(id)}/commands`)).commands
+  }
+
+  /** The files that the agent has changed in it. */
+  changes(id: string): Promise<Changes> {
+    return this.connection.json('GET', `${pathOf(id)}/changes`)
+  }
+
   create(conversation: NewConversation = {}): Promise<ConversationDetails> {
     return this.connection.json('POST', '/conversations', { body: conversation })
   }
 
-  /** Settles when the gateway has stored it. Resending under the same key does not create a second message. */
-  send(id: string, text: string, { idempotencyKey }: { idempotencyKey?: string } = {}): Promise<TakenMessage> {
+  /**
+   * Settles when the gateway has stored it. Resending under the same key does not create a second message. A slash command
+   * is answered instead, each time.
+   */
+  send(
+    id: string,
+    text: string,
+    { idempotencyKey }: { idempotencyKey?: string } = {},
+  ): Promise<TakenMessage | AnsweredCommand> {
     const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
     return this.connection.json('POST', `${pathOf(id)}/messages`, { body: { text }, headers })
   }
@@ -46,6 +67,11 @@ export class ConversationsClient {
   /** Absent choices stay; null clears one. */
   update(id: string, changes: ConversationChanges): Promise<ConversationDetails> {
     return this.connection.json('PATCH', pathOf(id), { body: changes })
+  }
+
+  /** With everything that was said and done in it. Refused as a `conflict` while something runs or waits. */
+  remove(id: string): Promise<void> {
+    return this.connection.done('DELETE', pathOf(id))
   }
 
   /** With `messageId`, only that message: later ones continue. */

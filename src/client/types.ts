@@ -14,6 +14,9 @@ export type {
   SubmittedCommand,
 } from '../service/api/commands.js'
 export type {
+  AnsweredCommand,
+  ChangedFile,
+  Changes,
   Conversation,
   ConversationChanges,
   ConversationDetails,
@@ -21,7 +24,9 @@ export type {
   ConversationPage,
   Continued,
   Done,
+  FileEdit,
   NewConversation,
+  SlashCommand,
   TakenMessage,
   TranscriptEntry,
   TranscriptPage,

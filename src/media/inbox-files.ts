@@ -9,7 +9,7 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises'
+import { lstat, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { IncomingFile } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
@@ -69,6 +69,20 @@ export async function saveIncomingFiles(files: IncomingFile[], options: InboxOpt
     saved.notes.push(`Not saved, since ${rule}: ${tooMany.join(', ')}. Send the rest in another message.`)
   }
   return saved
+}
+
+/** Removes what was saved for messages. */
+export async function removeIncomingFiles(workingDirectory: string, messageIds: string[]): Promise<void> {
+  const inbox = join(workingDirectory, STATE_DIRECTORY, INBOX_DIRECTORY)
+  const folders = new Set(messageIds.map(inboxFolder))
+  try {
+    // Behind a link are no files of ours.
+    if ((await realpath(inbox)) !== join(await realpath(workingDirectory), STATE_DIRECTORY, INBOX_DIRECTORY)) return
+    const saved = (await readdir(inbox)).filter((name) => folders.has(name))
+    for (const name of saved) await rm(join(inbox, name), { recursive: true, force: true })
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') throw error
+  }
 }
 
 async function save(

@@ -10,7 +10,7 @@ export type AuditAction =
   | `command.${'execute' | 'shell' | 'git' | 'cancel'}`
   | `queue.${'retry' | 'drop'}`
   | `cron.${'add' | 'remove'}`
-  | `conversation.${'create' | 'message'}`
+  | `conversation.${'create' | 'message' | 'update' | 'delete'}`
   | `approval.${'allow' | 'deny'}`
   | `access.${'allow' | 'disallow'}`
   | 'approval-rule.remove'

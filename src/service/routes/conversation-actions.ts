@@ -6,16 +6,18 @@ import { GatewayError } from '../../errors.js'
 import type { ConversationView } from '../../store/conversation-views.js'
 import type { Message } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
-import { withoutAskPrefix } from '../../turns/accept.js'
+import { isCommand, withoutAskPrefix } from '../../turns/accept.js'
 import { storableText } from '../../turns/queue.js'
 import * as api from '../api/conversations.js'
-import { submitHeaders } from '../api/values.js'
+import { nothingSchema, submitHeaders } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
-import { HTTP_CHANNEL, WEB_CHANNEL } from '../http-channel.js'
+import { WEB_CHANNEL } from '../http-channel.js'
 import { routesOf } from '../route.js'
 import { definedFields, toWire } from '../wire.js'
-import { actorOf, callerOf, mayUse, auditFor } from './changes.js'
+import { actorOf, auditFor, callerOf } from './changes.js'
 import { addressIn } from './command-records.js'
+import { runCommand } from './conversation-commands.js'
+import { requireMovable, requireOwnProject } from './conversation-moves.js'
 import { conversationDetails } from './conversation-view.js'
 import { findChangeable, findConversation } from './visibility.js'
 import { requireProject } from './submit-command.js'
@@ -54,12 +56,12 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'POST /conversations/:id/messages',
     config,
-    'Send a message to a conversation that was begun here',
+    'Send a message to a conversation that was begun here, or give it a slash command, which is answered at once',
     {
       params: api.conversationParams,
       headers: submitHeaders,
       body: api.newMessageSchema,
-      response: { 202: api.takenMessageSchema },
+      response: { 200: api.answeredCommandSchema, 202: api.takenMessageSchema },
     },
     async (request, reply) => {
       const { id } = request.params
@@ -70,6 +72,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
         throw new GatewayError('conflict', message)
       }
       const text = storableText(request.body.text)
+      if (isCommand(text)) return reply.code(200).send(await runCommand(conversation, text, caller, dependencies))
       const key = request.headers['idempotency-key']
       const { messageId, isNew } = await send(conversation, { text, author: caller.name, key }, dependencies)
       if (isNew) await auditFor(request, now)(store, { action: 'conversation.message', subject: messageId })
@@ -80,7 +83,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'PATCH /conversations/:id',
     config,
-    'Choose the project, the agent, the model or the queue mode of a conversation',
+    'Choose the project, the agent, the model or the queue mode of a conversation; name, pin or archive it',
     {
       params: api.conversationParams,
       body: api.conversationChangesSchema,
@@ -90,14 +93,41 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       const { id } = request.params
       const caller = callerOf(request)
       const conversation = await findChangeable(id, caller, store)
-      const { project_id: projectId, agent_provider: provider } = request.body
+      const {
+        project_id: projectId,
+        agent_provider: provider,
+        title,
+        is_pinned: isPinned,
+        is_archived: isArchived,
+      } = request.body
       if (projectId !== undefined) await requireMovable(conversation, caller, projectId, dependencies)
       // Checked before anything is changed.
       const place = projectId ?? conversation.projectId
       const isInPod = place !== undefined && (await store.projects.get(place))?.pod !== undefined
       if (provider && !isInPod) await projects.requireAvailable(backendOf(provider))
       await choose(id, caller, request.body, dependencies)
+      const label = definedFields({ title, isPinned, isArchived })
+      if (Object.keys(label).length > 0) {
+        await store.transaction(async (tables) => {
+          await tables.conversations.label(id, label, now())
+          const detail = LABELS.filter((name) => request.body[name] !== undefined).join(', ')
+          await auditFor(request, now)(tables, { action: 'conversation.update', subject: id, detail })
+        })
+        gateway.wake()
+      }
       return conversationDetails(await findConversation(id, caller, store), dependencies)
+    },
+  )
+
+  route(
+    'DELETE /conversations/:id',
+    config,
+    'Delete a conversation with everything that was said and done in it',
+    { params: api.conversationParams, response: { 204: nothingSchema } },
+    async (request, reply) => {
+      const conversation = await findChangeable(request.params.id, callerOf(request), store)
+      await gateway.deleteConversation(conversation, auditFor(request, now))
+      return reply.code(204).send()
     },
   )
 
@@ -168,29 +198,12 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   )
 }
 
+const LABELS = ['title', 'is_pinned', 'is_archived'] as const
+
 async function requireMessage(id: string, messageId: string, { inbox }: Pick<Store, 'inbox'>): Promise<void> {
   if ((await inbox.get(messageId))?.conversationId === id) return
   const advice = `GET /conversations/${id}/messages shows those there are.`
   throw new GatewayError('not_found', `There is no message ${messageId} in the conversation ${id}. ${advice}`)
-}
-
-/** Contract: throws if the conversation cannot move. */
-async function requireMovable(
-  { id, channel, open }: ConversationView,
-  caller: Caller,
-  projectId: string | null,
-  { projects }: Pick<ServiceDependencies, 'projects'>,
-): Promise<void> {
-  requireOwnProject(caller, projectId ?? undefined)
-  if (projectId !== null) await projects.get(projectId)
-  if (channel === HTTP_CHANNEL) {
-    throw new GatewayError('conflict', `The commands of ${id} were given to its project. Give new ones to another.`)
-  }
-  // Open messages were sent to the current project.
-  if (channel === WEB_CHANNEL && open > 0) {
-    const advice = 'Wait for the answers, or stop them.'
-    throw new GatewayError('conflict', `Messages of ${id} are worked on or wait in its project. ${advice}`)
-  }
 }
 
 /** The agent comes before the model: choosing an agent resets the model. */
@@ -240,13 +253,6 @@ async function send(
     })
   if (status === 'duplicate') requireSame(await store.inbox.get(messageId), text)
   return { messageId, isNew: status === 'accepted' }
-}
-
-/** Contract: throws `forbidden` if a project token names no project of its own. */
-function requireOwnProject(caller: Caller, projectId: string | undefined): void {
-  if (caller.projects === undefined || (projectId !== undefined && mayUse(caller, projectId))) return
-  const known = caller.projects.join(', ') || 'none'
-  throw new GatewayError('forbidden', `This token is for single projects. Name one of them as project_id: ${known}.`)
 }
 
 function requireSame(earlier: Message | undefined, text: string): void {

@@ -1,5 +1,6 @@
 import { providerOf, runnerName } from '../../backends/agents.js'
 import { choiceOf } from '../../conversation/conversation-choice.js'
+import { titleFrom } from '../../conversation/conversation-title.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { describeWorkplace } from '../../runtime/agent-choice.js'
 import type { ConversationView, TranscriptPlace } from '../../store/conversation-views.js'
@@ -19,9 +20,11 @@ export function conversationView(conversation: ConversationView, scrubber: Scrub
   return toWire(api.conversationSchema, sourceOf(conversation, scrubber))
 }
 
-function sourceOf({ head, run, question, lastSeq, ...view }: ConversationView, scrubber: Scrubber) {
+function sourceOf({ head, run, question, title, beginning, lastSeq, ...view }: ConversationView, scrubber: Scrubber) {
   return {
     ...view,
+    title: title ?? titleFrom(scrubber.scrub(beginningOf(beginning ?? '', scrubber))),
+    titleIsChosen: title !== undefined,
     question: question === undefined ? undefined : beginningOf(question, scrubber),
     messageId: head?.messageId,
     waitsUntil: head?.state === 'ready' ? isoTime(head.dueAt) : undefined,

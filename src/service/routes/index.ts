@@ -5,6 +5,8 @@ import { registerApprovalRoutes } from './approvals.js'
 import { registerAuditRoutes } from './audit.js'
 import { registerCommandRoutes } from './commands.js'
 import { registerConversationActionRoutes } from './conversation-actions.js'
+import { registerConversationCommandRoutes } from './conversation-commands.js'
+import { registerConversationChangeRoutes } from './conversation-changes.js'
 import { registerConversationSessionRoutes } from './conversation-sessions.js'
 import { registerConversationRoutes } from './conversations.js'
 import { registerCredentialRoutes } from './credentials.js'
@@ -23,6 +25,8 @@ export function registerRoutes(app: App, dependencies: ServiceDependencies): voi
   registerConversationRoutes(app, dependencies)
   registerConversationActionRoutes(app, dependencies)
   registerConversationSessionRoutes(app, dependencies)
+  registerConversationChangeRoutes(app, dependencies)
+  registerConversationCommandRoutes(app, dependencies)
   registerActivityRoutes(app, dependencies)
   registerAgentRoutes(app, dependencies)
   registerCredentialRoutes(app, dependencies)

@@ -31,6 +31,10 @@ const STATEMENTS = [
     backend text,
     model text,
     queue_mode text,
+    title text,
+    is_pinned integer not null default 0,
+    is_archived integer not null default 0,
+    edited_at bigint,
     last_seq bigint not null,
     created_at bigint not null,
     updated_at bigint not null,
@@ -38,6 +42,18 @@ const STATEMENTS = [
   )`,
   'create index conversations_by_use on conversations (channel, updated_at)',
   'create index conversations_by_time on conversations (updated_at)',
+  'create index conversations_pinned on conversations (updated_at) where is_pinned = 1',
+  'create index conversations_edited on conversations (edited_at) where edited_at is not null',
+
+  `create table deleted_conversations (
+    id text primary key,
+    channel text not null,
+    address text not null,
+    project_id text,
+    is_private integer not null,
+    deleted_at bigint not null
+  )`,
+  'create index deleted_conversations_by_time on deleted_conversations (deleted_at)',
 
   `create table messages (
     id text primary key,
