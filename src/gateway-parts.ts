@@ -10,6 +10,7 @@ import type { CredentialStore } from './credentials/credential-store.js'
 import type { Scrubber } from './credentials/scrubber.js'
 import type { Pods } from './kubernetes/types.js'
 import type { Log } from './log.js'
+import type { UploadedFiles } from './media/uploaded-files.js'
 import type { Metrics } from './metrics.js'
 import type { Scheduler } from './schedule/scheduler.js'
 import type { Note } from './store/audit.js'
@@ -57,6 +58,8 @@ export interface GatewayParts {
   cancel(messageId: string): Promise<StopOutcome['kind']>
   /** Looks for work and replies; for callers that changed the queue from outside. */
   wake(): void
+  /** The content of files that were uploaded for messages. */
+  uploads: UploadedFiles
   /** Channel names. */
   channels: string[]
   /** The slash commands. */

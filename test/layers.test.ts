@@ -42,9 +42,9 @@ const MAY_IMPORT: Record<string, string> = {
 
   metrics: 'backends (turns)',
   'gateway-parts':
-    '(approvals) (backends) (channels) (config) (conversation) (credentials) (kubernetes) (metrics) (schedule) (store) (streams) (turns)',
+    '(approvals) (backends) (channels) (config) (conversation) (credentials) (kubernetes) (media) (metrics) (schedule) (store) (streams) (turns)',
   gateway:
-    'approvals archive config conversation credentials (gateway-parts) metrics processes projects runtime schedule store streams turns',
+    'approvals archive config conversation credentials (gateway-parts) media metrics processes projects runtime schedule store streams turns',
   service:
     'approvals archive backends channels config conversation credentials engine (gateway) kubernetes media (metrics) (projects) runtime store streams turns',
   client: '(service)',

@@ -14,6 +14,7 @@ import type {
   TranscriptPage,
   TranscriptQuery,
   UsedSession,
+  UploadedFile,
   UsedSessionList,
 } from '../service/api/conversations.js'
 import type { Connection } from './connection.js'
@@ -37,6 +38,16 @@ export class ConversationsClient {
     return this.connection.json('GET', `${pathOf(id)}/messages${queryOf(page)}`)
   }
 
+  /** For `files` of a message, within an hour. Its type is that of the blob. */
+  upload(id: string, name: string, file: Blob): Promise<UploadedFile> {
+    return this.connection.json('POST', `${pathOf(id)}/files${queryOf({ name })}`, { file })
+  }
+
+  /** A file that was uploaded for a message. */
+  async file(id: string, fileId: string): Promise<Blob> {
+    return (await this.connection.open('GET', `${pathOf(id)}/files/${encodeURIComponent(fileId)}`)).blob()
+  }
+
   /** The slash commands that a message can be. */
   async commands(id: string): Promise<SlashCommand[]> {
     return (await this.connection.json<CommandList>('GET', `${pathOf(id)}/commands`)).commands
@@ -52,16 +63,16 @@ export class ConversationsClient {
   }
 
   /**
-   * Settles when the gateway has stored it. Resending under the same key does not create a second message. A slash command
+   * `files` are the ids of uploaded ones. Settles when the gateway has stored it. Resending under the same key does not create a second message. A slash command
    * is answered instead, each time.
    */
   send(
     id: string,
     text: string,
-    { idempotencyKey }: { idempotencyKey?: string } = {},
+    { idempotencyKey, files = [] }: { idempotencyKey?: string; files?: string[] } = {},
   ): Promise<TakenMessage | AnsweredCommand> {
     const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
-    return this.connection.json('POST', `${pathOf(id)}/messages`, { body: { text }, headers })
+    return this.connection.json('POST', `${pathOf(id)}/messages`, { body: { text, files }, headers })
   }
 
   /** Absent choices stay; null clears one. */

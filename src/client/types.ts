@@ -30,6 +30,7 @@ export type {
   TakenMessage,
   TranscriptEntry,
   TranscriptPage,
+  UploadedFile,
   UsedSession,
 } from '../service/api/conversations.js'
 export type { ActivityEvent, AgentComplete, CommandEvent, Complete, RunEvents } from '../service/api/events.js'

@@ -147,7 +147,7 @@ export interface DeletedConversation extends Conversation {
 }
 
 /** What refers to others comes before them. */
-const CONTENTS = ['approvals', 'outbox', 'runs', 'messages', 'sessions'] as const
+const CONTENTS = ['uploads', 'approvals', 'outbox', 'runs', 'messages', 'sessions'] as const
 
 /** Whoever watches learns of it much sooner. */
 const DELETION_KNOWN_MS = 24 * 3_600_000

@@ -17,6 +17,7 @@ export interface Schema {
   run_figures: RunFigureRow
   events: EventRow
   outbox: OutboxRow
+  uploads: UploadRow
   sessions: SessionRow
   gateways: GatewayRow
   processes: ProcessRow
@@ -229,6 +230,17 @@ interface OutboxRow {
   expires_at: number
   settled_at: number | null
   problem: string | null
+}
+
+interface UploadRow {
+  id: string
+  conversation_id: string
+  /** Null until it is sent. */
+  message_id: string | null
+  name: string
+  media_type: string
+  bytes: number
+  created_at: number
 }
 
 interface SessionRow {

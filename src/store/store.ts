@@ -27,6 +27,7 @@ import type { Schema } from './schema.js'
 import { Sessions } from './sessions.js'
 import { onOneConnection, type Table } from './table.js'
 import { Tokens } from './tokens.js'
+import { Uploads } from './uploads.js'
 
 const MIGRATIONS = { '0001-initial': initialTables }
 /** The first migrations of versions before 0.1.0. */
@@ -47,6 +48,8 @@ const TABLES = {
   figures: Figures,
   /** Replies, and whether they were delivered. */
   outbox: Outbox,
+  /** Files that were uploaded for messages. */
+  uploads: Uploads,
   sessions: Sessions,
   approvals: Approvals,
   approvalRules: ApprovalRules,

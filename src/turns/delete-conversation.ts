@@ -6,6 +6,7 @@ import type { GatewayConfig } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { removeIncomingFiles } from '../media/inbox-files.js'
+import type { UploadedFiles } from '../media/uploaded-files.js'
 import { chooseWorkplace } from '../runtime/agent-choice.js'
 import type { Note } from '../store/audit.js'
 import type { DeletedConversation } from '../store/conversations.js'
@@ -16,6 +17,7 @@ interface DeleteDependencies {
   config: Pick<GatewayConfig, 'workingDir' | 'inbound'>
   store: Store
   archive: Pick<Archive, 'remove'>
+  uploads: Pick<UploadedFiles, 'remove'>
   activity: Pick<ActivityHub, 'changed'>
   log: Log
   now: () => number
@@ -25,7 +27,7 @@ interface DeleteDependencies {
 export async function deleteConversation(
   conversation: DeletedConversation,
   audit: Note,
-  { config, store, archive, activity, log, now }: DeleteDependencies,
+  { config, store, archive, uploads, activity, log, now }: DeleteDependencies,
 ): Promise<void> {
   const { id, channel, projectId } = conversation
   const left = await store.transaction(async (tables) => {
@@ -40,13 +42,15 @@ export async function deleteConversation(
     const directories = new Set((await tables.runs.directories(id)).filter(isAbsolute))
     if (!pod) directories.add(directory)
     const messageIds = await tables.inbox.platformIds(id)
+    const uploadIds = await tables.uploads.idsOf(id)
     await tables.conversations.delete(conversation, now())
     await audit(tables, { action: 'conversation.delete', subject: id })
-    return { directories, messageIds }
+    return { directories, messageIds, uploadIds }
   })
   activity.changed()
   try {
     await archive.remove(conversation)
+    await uploads.remove(left.uploadIds)
     for (const directory of left.directories) await removeIncomingFiles(directory, left.messageIds)
   } catch (error) {
     // It is gone from the database: what could not be removed is for the operator.

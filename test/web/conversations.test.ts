@@ -222,6 +222,7 @@ function entryOf(number: number): Extract<TranscriptEntry, { type: 'message' }> 
     text: `Message ${number}`,
     state: 'queued',
     problem: null,
+    files: [],
     merged_into: null,
     received_at: '2026-11-16T12:00:00.000Z',
     finished_at: null,

@@ -3,6 +3,7 @@ import { typedWords } from '../../archive/search.js'
 import { QUEUE_MODES } from '../../channels/types.js'
 import { MAX_TITLE_CHARACTERS } from '../../conversation/conversation-title.js'
 import { CONVERSATION_STATES } from '../../store/conversation-views.js'
+import { MAX_FILES } from '../../media/inbox-files.js'
 import { withoutAskPrefix } from '../../turns/accept.js'
 import { MAX_MESSAGE_CHARACTERS } from '../../turns/limits.js'
 import { printable } from '../../core/one-line.js'
@@ -152,6 +153,26 @@ export const saidSchema = z.object({
 })
 export type Said = z.output<typeof saidSchema>
 
+export const uploadedFileSchema = z.object({
+  id: z.string().describe('For `files` of a message.'),
+  name: z.string(),
+  size: z.number().describe('In bytes.'),
+  media_type: z.string(),
+  url: z.string().describe('Where it can be seen again.'),
+})
+export type UploadedFile = z.output<typeof uploadedFileSchema>
+
+export const uploadQuery = z.object({
+  name: z.string().min(1).max(255).default('file').describe('What the sender calls the file.'),
+})
+
+export const fileParams = conversationParams.extend({ fileId: z.uuid().describe('The id of the file.') })
+
+export const fileResponse = {
+  description: 'The file',
+  content: { 'application/octet-stream': { schema: z.any() } },
+}
+
 export const transcriptMessageSchema = z.object({
   type: z.literal('message'),
   id: z.string(),
@@ -161,6 +182,7 @@ export const transcriptMessageSchema = z.object({
     .describe('`message`, or what began the turn beside a person: `cron`, `heartbeat`, `hook`, `webhook`.'),
   author: z.string(),
   text: z.string(),
+  files: z.array(uploadedFileSchema).describe('What was uploaded for it.'),
   state: z.enum(COMMAND_STATES),
   problem: z.string().nullable(),
   merged_into: z
@@ -222,17 +244,25 @@ export type ConversationChanges = z.input<typeof conversationChangesSchema>
 
 const TEXT_REQUIRED = 'text is required'
 
-export const newMessageSchema = z.strictObject({
-  text: z
-    .string(TEXT_REQUIRED)
-    .max(MAX_MESSAGE_CHARACTERS)
-    .refine((text) => withoutAskPrefix(text).trim() !== '', TEXT_REQUIRED)
-    .describe('For the agent; or a slash command, as GET /conversations/:id/commands lists them.'),
-})
+export const newMessageSchema = z
+  .strictObject({
+    text: z
+      .string(TEXT_REQUIRED)
+      .max(MAX_MESSAGE_CHARACTERS)
+      .describe(
+        'For the agent; or a slash command, as GET /conversations/:id/commands lists them. May be empty with files.',
+      ),
+    files: z.array(z.uuid()).max(MAX_FILES).default([]).describe('The ids of uploaded files, each sent once.'),
+  })
+  .refine(({ text, files }) => files.length > 0 || withoutAskPrefix(text).trim() !== '', {
+    path: ['text'],
+    message: TEXT_REQUIRED,
+  })
 
 export const takenMessageSchema = z.object({
   conversation_id: z.string(),
   message_id: z.string().describe('Its events are in GET /activity, its answer in the transcript.'),
+  notes: z.array(z.string()).describe('What its sender should know, such as that a file was not passed on.'),
 })
 export type TakenMessage = z.output<typeof takenMessageSchema>
 

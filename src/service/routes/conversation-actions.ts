@@ -3,6 +3,7 @@
 
 import { backendOf } from '../../backends/agents.js'
 import { GatewayError } from '../../errors.js'
+import { splitAttached } from '../../media/inbox-files.js'
 import type { ConversationView } from '../../store/conversation-views.js'
 import type { Message } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
@@ -11,13 +12,14 @@ import { storableText } from '../../turns/queue.js'
 import * as api from '../api/conversations.js'
 import { nothingSchema, submitHeaders } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
-import { WEB_CHANNEL } from '../http-channel.js'
+import { requireWeb, WEB_CHANNEL } from '../http-channel.js'
 import { routesOf } from '../route.js'
 import { definedFields, toWire } from '../wire.js'
 import { actorOf, auditFor, callerOf } from './changes.js'
 import { addressIn } from './command-records.js'
 import { runCommand } from './conversation-commands.js'
 import { requireMovable, requireOwnProject } from './conversation-moves.js'
+import { uploadedFiles } from './conversation-files.js'
 import { conversationDetails } from './conversation-view.js'
 import { findChangeable, findConversation } from './visibility.js'
 import { requireProject } from './submit-command.js'
@@ -67,16 +69,14 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       const { id } = request.params
       const caller = callerOf(request)
       const conversation = await findConversation(id, caller, store)
-      if (conversation.channel !== WEB_CHANNEL) {
-        const message = `The conversation ${id} is one of ${conversation.channel}. Write to it there, or begin another.`
-        throw new GatewayError('conflict', message)
-      }
+      requireWeb(conversation)
       const text = storableText(request.body.text)
       if (isCommand(text)) return reply.code(200).send(await runCommand(conversation, text, caller, dependencies))
       const key = request.headers['idempotency-key']
-      const { messageId, isNew } = await send(conversation, { text, author: caller.name, key }, dependencies)
+      const sent = { text, author: caller.name, key, fileIds: [...new Set(request.body.files)] }
+      const { messageId, notes, isNew } = await send(conversation, sent, dependencies)
       if (isNew) await auditFor(request, now)(store, { action: 'conversation.message', subject: messageId })
-      return reply.code(202).send({ conversation_id: id, message_id: messageId })
+      return reply.code(202).send({ conversation_id: id, message_id: messageId, notes })
     },
   )
 
@@ -229,10 +229,11 @@ async function choose(
 /** Contract: when it settles, the message is on disk. Throws `conflict` for a key already used with another text. */
 async function send(
   { id, address, projectId }: ConversationView,
-  { text, author, key }: { text: string; author: string; key: string | undefined },
+  { text, author, key, fileIds }: { text: string; author: string; key: string | undefined; fileIds: string[] },
   { gateway, projects, newId }: Pick<ServiceDependencies, 'gateway' | 'projects' | 'newId'>,
-): Promise<{ messageId: string; isNew: boolean }> {
+): Promise<{ messageId: string; notes: string[]; isNew: boolean }> {
   const { store } = gateway
+  const files = await uploadedFiles(id, fileIds, { gateway })
   const project = projectId === undefined ? undefined : await projects.get(projectId)
   // The project it was begun in: a later choice is separate and can be undone.
   const origin = (await store.projects.list()).find((candidate) => address.startsWith(addressIn(candidate, '')))
@@ -244,19 +245,26 @@ async function send(
     author,
     text,
   })
-  const { messageId, status } = await gateway
+  const acceptance = await gateway
     .hostOf(WEB_CHANNEL)
-    .onMessage(message, async (tables, _taken, problem) => {
+    .onMessage(files.length > 0 ? { ...message, files } : message, async (tables, taken, problem) => {
       if (project) await requireProject(tables, project)
       // If stored as refused, it would stay refused under its key.
       if (problem !== undefined) throw new GatewayError('too_many', problem)
+      if (!(await tables.uploads.take(fileIds, taken.id))) throw sentBefore()
     })
+  const { messageId, status } = acceptance
   if (status === 'duplicate') requireSame(await store.inbox.get(messageId), text)
-  return { messageId, isNew: status === 'accepted' }
+  return { messageId, notes: status === 'accepted' ? acceptance.notes : [], isNew: status === 'accepted' }
 }
 
 function requireSame(earlier: Message | undefined, text: string): void {
-  if (earlier?.text === withoutAskPrefix(text)) return
+  const same = withoutAskPrefix(text)
+  if (earlier && [earlier.text, splitAttached(earlier.text).text].includes(same)) return
   const advice = 'Use a new key for a new message.'
   throw new GatewayError('conflict', `This Idempotency-Key was used with another text before. ${advice}`)
+}
+
+function sentBefore(): GatewayError {
+  return new GatewayError('conflict', 'One of the files was sent with another message before. Upload it again.')
 }

@@ -7,6 +7,7 @@ import { registerCommandRoutes } from './commands.js'
 import { registerConversationActionRoutes } from './conversation-actions.js'
 import { registerConversationCommandRoutes } from './conversation-commands.js'
 import { registerConversationChangeRoutes } from './conversation-changes.js'
+import { registerConversationFileRoutes } from './conversation-files.js'
 import { registerConversationSessionRoutes } from './conversation-sessions.js'
 import { registerConversationRoutes } from './conversations.js'
 import { registerCredentialRoutes } from './credentials.js'
@@ -27,6 +28,7 @@ export function registerRoutes(app: App, dependencies: ServiceDependencies): voi
   registerConversationSessionRoutes(app, dependencies)
   registerConversationChangeRoutes(app, dependencies)
   registerConversationCommandRoutes(app, dependencies)
+  registerConversationFileRoutes(app, dependencies)
   registerActivityRoutes(app, dependencies)
   registerAgentRoutes(app, dependencies)
   registerCredentialRoutes(app, dependencies)

@@ -173,6 +173,19 @@ const STATEMENTS = [
   `create index outbox_due on outbox (due_at) where state = 'pending'`,
   `create index outbox_undelivered on outbox (settled_at) where state = 'undelivered'`,
 
+  `create table uploads (
+    id text primary key,
+    conversation_id text not null,
+    message_id text,
+    name text not null,
+    media_type text not null,
+    bytes bigint not null,
+    created_at bigint not null
+  )`,
+  'create index uploads_of_conversation on uploads (conversation_id)',
+  'create index uploads_of_message on uploads (message_id) where message_id is not null',
+  'create index uploads_untaken on uploads (created_at) where message_id is null',
+
   `create table sessions (
     conversation_id text primary key,
     backend text not null,

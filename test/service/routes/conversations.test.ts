@@ -1,10 +1,12 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { conversationPath } from '../../../src/archive/conversation-path.js'
 import { until } from '../../kit/waiting.js'
 import { codeOf, say, serve } from './served.js'
 import { journalIn, release, steps } from '../../kit/steps-agent.js'
+import { Place } from './stage.js'
 
 describe('a conversation in a page', () => {
   it('is begun, written to, answered, read and gone on with', async () => {
@@ -318,6 +320,81 @@ describe('a slash command', () => {
       await codeOf((await clientWith('read', ['site'])).conversations.send(theirs, '/status')),
       await codeOf(client.conversations.send(chat, '/status')),
     ]).toEqual(['forbidden', true, false, 'forbidden', 'forbidden', 'forbidden', 'conflict'])
+  })
+})
+
+describe('a file', () => {
+  const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 0xff])
+
+  it('is uploaded, sent with a message, seen again as it was, and gone with its conversation', async () => {
+    const { client, latest, config, site } = await serve()
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const picture = await client.conversations.upload(id, '../../a b.png', new Blob([PNG], { type: 'image/png' }))
+    const page = await client.conversations.upload(id, 'x.html', new Blob(['<script>'], { type: 'text/html' }))
+    const json = await client.conversations.upload(id, 'x.json', new Blob(['{}'], { type: 'application/json' }))
+    const files = [picture, page, json].map((file) => file.id)
+    const sent = await client.conversations.send(id, 'Look', { files, idempotencyKey: 'one' })
+    const again = await client.conversations.send(id, 'Look', { files, idempotencyKey: 'one' })
+    const entry = await latest(id, 'answered')
+    const prompt = journalIn(site)[0]?.prompt ?? ''
+    const [path = ''] = /(?<=Attached file: ).*(?= \(image)/.exec(prompt) ?? []
+    const shown = await client.conversations.file(id, picture.id)
+    expect([
+      sent.message_id === again.message_id,
+      [entry.text, entry.files],
+      [path.endsWith('/a b.png'), readFileSync(join(site, path)).equals(PNG)],
+      [shown.type, new Uint8Array(await shown.arrayBuffer())],
+      (await client.conversations.file(id, page.id)).type,
+      (await client.conversations.file(id, json.id)).type,
+      await codeOf(client.conversations.send(id, 'again', { files })),
+      await codeOf(client.conversations.file((await client.conversations.create()).id, picture.id)),
+    ]).toEqual([
+      true,
+      ['Look', expect.arrayContaining([picture, page, json])],
+      [true, true],
+      ['image/png', PNG],
+      'text/plain;charset=utf-8',
+      'application/octet-stream',
+      'conflict',
+      'not_found',
+    ])
+    await client.conversations.remove(id)
+    expect([readdirSync(join(config.home, 'uploads')), existsSync(join(site, path))]).toEqual([[], false])
+  })
+
+  it('is refused if it is too large, of no type that is taken, for another channel or for a token that only reads', async () => {
+    const { client, clientWith, gateway, config, token, url } = await serve(new Place({ attachmentMaxMb: 1 }))
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const large = new Blob([new Uint8Array(1024 * 1024 + 1)], { type: 'image/png' })
+    const ofUnknownLength = { method: 'POST', headers: { authorization: `Bearer ${token}` }, body: large.stream() }
+    const chat = '3b241101-e2bb-4255-8caf-4136c566a962'
+    await gateway.store.conversations.enter({ channel: 'chat', address: 'a' }, chat, 1)
+    const upload = (file: Blob, to = id, by = client) => codeOf(by.conversations.upload(to, 'a', file))
+    expect([
+      await upload(large),
+      (await fetch(`${url}/conversations/${id}/files`, { ...ofUnknownLength, duplex: 'half' } as RequestInit)).status,
+      await upload(new Blob([PNG], { type: 'font/ttf' })),
+      await upload(new Blob([PNG]), chat),
+      await upload(new Blob([PNG]), id, await clientWith('read')),
+      readdirSync(join(config.home, 'uploads')),
+    ]).toEqual(['too_large', 413, 'request_invalid', 'conflict', 'forbidden', []])
+  })
+
+  it('that nobody sends is removed, and so is what was left of one', async () => {
+    const place = new Place()
+    const { client, gateway, stop } = await serve(place)
+    const { id } = await client.conversations.create()
+    const first = await client.conversations.upload(id, 'first', new Blob(['1']))
+    const second = await client.conversations.upload(id, 'second', new Blob(['2']))
+    const forgotten = { id: 'x', conversationId: id, name: 'x', mediaType: 'text/plain', bytes: 0, createdAt: 1 }
+    await gateway.store.uploads.add(forgotten)
+    await stop()
+    const directory = join(place.config.home, 'uploads')
+    writeFileSync(join(directory, 'x'), '')
+    writeFileSync(join(directory, `${randomUUID()}.part`), '')
+    await serve(place)
+    await until(() => readdirSync(directory).length === 2, 'its end')
+    expect(readdirSync(directory).toSorted()).toEqual([first.id, second.id].toSorted())
   })
 })
 
