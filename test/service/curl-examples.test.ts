@@ -46,6 +46,7 @@ it('answers every example of docs/http-api.md as the document says', async () =>
   let conversationId = ''
   let runId = ''
   let fileId = ''
+  let tokenId = ''
   for (const { script, shown } of examples) {
     const ready = `${beginning?.script}\n${script}`
       .replaceAll('~/.aetheel/http-token', tokenFile)
@@ -55,11 +56,13 @@ it('answers every example of docs/http-api.md as the document says', async () =>
       .replaceAll('CONVERSATION_ID', conversationId)
       .replaceAll('RUN_ID', runId)
       .replaceAll('FILE_ID', fileId)
+      .replaceAll('MADE_TOKEN', tokenId)
       .replaceAll('APPROVAL_ID', approval.id)
       .replaceAll('RULE_ID', ruleId)
     const { status, text } = await curl(ready)
     answers.push({ script, status, differences: shown === undefined ? [] : differences(shown, JSON.parse(text)) })
     if (status === 201 && script.includes('/files?')) fileId = idIn(text)
+    else if (status === 201 && script.includes('/tokens')) tokenId = idIn(text)
     else if (status === 201 && script.includes('/conversations')) conversationId = idIn(text)
     if (script.includes('/approval-rules?'))
       ruleId = (JSON.parse(text) as { rules: { id: string }[] }).rules[0]?.id ?? ''

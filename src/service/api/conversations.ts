@@ -17,6 +17,7 @@ import {
   pageQuery,
   runnerSchema,
   sessionIdSchema,
+  timedIdSchema,
   timeSchema,
   tokenCounts,
 } from './values.js'
@@ -97,11 +98,7 @@ export const conversationDetailsSchema = conversationSchema.extend({
 export type ConversationDetails = z.output<typeof conversationDetailsSchema>
 
 export const conversationQuery = pageQuery.extend({
-  before: z
-    .string()
-    .regex(/^\d{1,15}_[\w-]{1,64}$/, 'invalid before: take `next` of a page')
-    .optional()
-    .describe('`next` of a page before.'),
+  before: timedIdSchema.optional(),
   state: z.enum(CONVERSATION_STATES).optional(),
   channel: nameSchema.optional(),
   project: nameSchema.optional().describe('The id of a project.'),

@@ -17,6 +17,7 @@ import { registerHealthRoutes } from './health.js'
 import { registerProjectRoutes } from './projects.js'
 import { registerQueueRoutes } from './queue.js'
 import { registerTemplateRoutes } from './templates.js'
+import { registerTokenRoutes } from './tokens.js'
 
 export function registerRoutes(app: App, dependencies: ServiceDependencies): void {
   registerProjectRoutes(app, dependencies)
@@ -34,6 +35,7 @@ export function registerRoutes(app: App, dependencies: ServiceDependencies): voi
   registerCredentialRoutes(app, dependencies)
   registerQueueRoutes(app, dependencies)
   registerApprovalRoutes(app, dependencies)
+  registerTokenRoutes(app, dependencies)
   registerAuditRoutes(app, dependencies)
   registerFigureRoutes(app, dependencies)
   registerHealthRoutes(app, dependencies)
