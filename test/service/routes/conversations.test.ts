@@ -327,7 +327,8 @@ describe('a file', () => {
   const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 0xff])
 
   it('is uploaded, sent with a message, seen again as it was, and gone with its conversation', async () => {
-    const { client, latest, config, site } = await serve()
+    const { client, latest, config, site, token, url } = await serve()
+    const headers = { authorization: `Bearer ${token}` }
     const { id } = await client.conversations.create({ project_id: 'site' })
     const picture = await client.conversations.upload(id, '../../a b.png', new Blob([PNG], { type: 'image/png' }))
     const page = await client.conversations.upload(id, 'x.html', new Blob(['<script>'], { type: 'text/html' }))
@@ -346,6 +347,8 @@ describe('a file', () => {
       [shown.type, new Uint8Array(await shown.arrayBuffer())],
       (await client.conversations.file(id, page.id)).type,
       (await client.conversations.file(id, json.id)).type,
+      (await client.conversations.upload(id, 'empty', new Blob([]))).size,
+      (await fetch(`${url}/conversations/${id}/files`, { method: 'POST', headers })).status,
       await codeOf(client.conversations.send(id, 'again', { files })),
       await codeOf(client.conversations.file((await client.conversations.create()).id, picture.id)),
     ]).toEqual([
@@ -355,6 +358,8 @@ describe('a file', () => {
       ['image/png', PNG],
       'text/plain;charset=utf-8',
       'application/octet-stream',
+      0,
+      201,
       'conflict',
       'not_found',
     ])
