@@ -2,30 +2,44 @@
 
 import type { ApprovalRequest } from '../backends/types.js'
 import { oneLine } from '../core/one-line.js'
-import { duration, timeOfDay } from '../runtime/time-words.js'
+import { duration, isSoon, timeOfDay } from '../runtime/time-words.js'
 import type { Approval, NewApproval } from '../store/approvals.js'
 import type { ApprovalState } from '../store/schema.js'
 import { pathOf, shownFields } from './asked-input.js'
 
+type EndedApproval = Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadline'>
+
 const NAME_CHARACTERS = 80
 const SHORT_ID_CHARACTERS = 8
 
-/** The question as a message in the conversation. */
-export function questionText(approval: NewApproval, now: number): string {
-  const { deadline, subject } = approval
-  const id = shortApprovalId(approval)
-  const what = pathOf(approval) ? 'whatever it does to this file' : 'exactly this'
-  const always = subject === undefined ? '' : `, with /approve ${id} always for ${what} from now on`
-  const answers = `Allow it with /approve ${id}${always}, or refuse it with /deny ${id}.`
-  return `${requestText(approval)}\n${answers} Without an answer until ${timeOfDay(deadline, now)} it is refused.`
+/** The question as a message in the conversation. It names the commands unless the channel `offersAnswers`. */
+export function questionText(approval: NewApproval, now: number, offersAnswers = false): string {
+  const answers = offersAnswers ? meaningOfAlways(approval) : commandsText(approval)
+  const { deadline } = approval
+  const limit = isSoon(deadline, now) ? `within ${duration(deadline - now)}` : `until ${timeOfDay(deadline, now)}`
+  return `${requestText(approval)}\n${[...answers, `Without an answer ${limit} it is refused.`].join(' ')}`
 }
+
+/** More than the request itself shows. */
+function meaningOfAlways(approval: NewApproval): string[] {
+  return approval.subject !== undefined && pathOf(approval) ? [`"Always" means ${WHATEVER}.`] : []
+}
+
+function commandsText(approval: NewApproval): string[] {
+  const id = shortApprovalId(approval)
+  const what = pathOf(approval) ? WHATEVER : 'exactly this'
+  const always = approval.subject === undefined ? '' : `, with /approve ${id} always for ${what} from now on`
+  return [`Allow it with /approve ${id}${always}, or refuse it with /deny ${id}.`]
+}
+
+const WHATEVER = 'whatever it does to this file'
 
 /** Replaces the question once it has ended. */
 export function endedText(approval: Approval): string {
   return `${requestText(approval)}\n${outcomeText(approval)}.`
 }
 
-export function outcomeText(approval: Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadline'>): string {
+export function outcomeText(approval: EndedApproval): string {
   const who = plainName(approval.answeredBy ?? 'somebody')
   const outcomes: Record<ApprovalState, string> = {
     asked: 'It waits for an answer',
@@ -55,7 +69,7 @@ export function isAskedNotice(notice: string): boolean {
   return /^Waits for an answer \([0-9a-f]{8}\): /.test(notice)
 }
 
-export function endedNotice(approval: Approval): string {
+export function endedNotice(approval: EndedApproval & Pick<Approval, 'summary'>): string {
   return `${outcomeText(approval)}: ${approval.summary}`
 }
 

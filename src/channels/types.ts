@@ -197,6 +197,20 @@ export interface Forgotten {
   platformIds: string[]
 }
 
+/** A turn has failed and is tried again. */
+export interface NextAttempt {
+  address: string
+  messageId: string
+  /** Why it failed. */
+  problem: string
+  /** Counted from 1: the first one was number 1. */
+  attempt: number
+  /** How many there are in all, if they fail as the last one did. */
+  attempts: number
+  /** In milliseconds since the epoch. */
+  startsAt: number
+}
+
 /** What an agent is doing right now. Showing it is optional; the reply follows in any case. */
 export interface LiveEvent {
   address: string
@@ -263,10 +277,10 @@ export interface ChannelHost {
   /** Completions for the argument of a command, given what the person has `typed` so far. */
   suggest(place: Place, command: string, typed: string): Promise<Suggestion[]>
   /**
-   * Stops the turn of a message, retries a failed one, continues a paused one, or answers a question; returns the answer
-   * for the person. `id` is the id of the message or the question.
+   * Stops the turn of a message, retries a failed one, continues a paused one, or answers a question. `id` is the id of
+   * the message or the question.
    */
-  onButton(action: ButtonAction, id: string, author: string): Promise<string>
+  onButton(action: ButtonAction, id: string, author: string): Promise<ButtonAnswer>
   /**
    * Sends a text that answers no message. Contract: once it resolves, delivery is as certain as for a reply. With a key
    * it is sent once across all gateways: the key is claimed in the same transaction.
@@ -298,6 +312,13 @@ export interface ChannelHost {
 export const BUTTON_ACTIONS = ['stop', 'retry', 'continue', 'allow', 'always', 'deny'] as const
 
 export type ButtonAction = (typeof BUTTON_ACTIONS)[number]
+
+export interface ButtonAnswer {
+  /** For the person. */
+  text: string
+  /** False if it failed, and may be pressed again. */
+  isDone: boolean
+}
 
 /** An incoming request from the platform. Contract: only the channel verifies that it really comes from there. */
 export interface PlatformRequest {
@@ -331,6 +352,10 @@ export interface Channel {
   readonly endpoints?: PlatformEndpoint[]
   /** Whether replies can carry files, or display them. */
   readonly takesFiles?: boolean
+  /** Whether it offers the answers to a question itself, as by buttons: then the question names no commands. */
+  readonly offersAnswers?: boolean
+  /** Whether people can edit and delete what they have written. */
+  readonly takesEdits?: boolean
   /** Whether it shows how messages ended, and what an answer took. */
   readonly showsOutcomes?: boolean
   /** Contract: rejects only for problems the operator must fix; transient ones are waited out. */
@@ -342,6 +367,8 @@ export interface Channel {
   send(reply: OutgoingReply, signal: AbortSignal): Promise<void>
   /** Contract: returns at once and never throws. */
   show?(event: LiveEvent): void
+  /** Contract: returns at once and never throws. */
+  retry?(next: NextAttempt): void
   /** Contract: returns at once and never throws. */
   forget?(forgotten: Forgotten): void
   /** Marks a question as closed. Contract: one that cannot be found counts as closed; a rejection is retried. */

@@ -1,13 +1,13 @@
 import type { AgentFailure, FailureReason } from '../backends/types.js'
 import type { PodProblem } from '../kubernetes/types.js'
-import { duration, timeOfDay } from './time-words.js'
+import { duration, isSoon, timeAhead, timeOfDay } from './time-words.js'
 
 const LOG_IN: Partial<Record<string, string>> = {
   claude: 'run "claude auth login" there, or set ANTHROPIC_API_KEY for the gateway',
   codex: 'run "codex login" there, or set CODEX_API_KEY and AGENT_MODE=oneshot for the gateway',
   gemini: 'run "aetheel credentials set GEMINI_API_KEY" there, or set GEMINI_API_KEY for the gateway',
   opencode: 'run "opencode auth login" there, or set the key of its model provider for the gateway',
-  pi: 'run "pi" there and enter /login, or set the key of its model provider for the gateway',
+  pi: 'run "pi" there and type /login, or set the key of its model provider for the gateway',
 }
 
 const TRY_AGAIN = 'try it again'
@@ -46,7 +46,7 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
     return `${agent}, or the model behind it, refused this. ${advice} with /model or /backend.`
   },
   spawn: (_, agent) => {
-    const advice = '"aetheel doctor" there says what is missing and how to install it.'
+    const advice = `"aetheel doctor --agent ${agent}" there says what is missing and how to install it.`
     return `${agent} could not be started where the gateway runs. ${advice} Then ${TRY_AGAIN}.`
   },
   exit: (_, agent) => {
@@ -92,7 +92,12 @@ export function explainFailure(failure: AgentFailure, agent: string, now: number
 }
 
 function explainLimit({ retryAt = 0 }: AgentFailure, agent: string, now: number): string {
-  const [until, after] = retryAt > now ? [` until ${timeOfDay(retryAt, now)}`, 'after that'] : ['', 'later']
+  const [until, after] =
+    retryAt <= now
+      ? ['', 'later']
+      : isSoon(retryAt, now)
+        ? ['', timeAhead(retryAt, now)]
+        : [` until ${timeOfDay(retryAt, now)}`, 'after that']
   return `The limit of ${agent} is reached${until}. Try it again ${after}, or choose another agent with /backend.`
 }
 

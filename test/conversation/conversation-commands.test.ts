@@ -37,7 +37,7 @@ interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' 
 }
 
 /** The agent works until it is stopped, or fails at once. It uses the tools first, of which the first has ended. */
-async function setup({ isFailing = false, tools = [] as string[] } = {}) {
+async function setup({ isFailing = false, tools = [] as string[], takesEdits = false } = {}) {
   const store = await openTestStore({ file: ':memory:' })
   const clock = { now: START }
   let ids = 0
@@ -80,7 +80,8 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   const scrub = (text: string) => createScrubber([SECRET]).scrub(text)
   const parts = { approvals, agents, store, queue, worker, sessions }
   const submit: ContinueDependencies['submit'] = (channel, message) => queue.accept({ channel, ...message })
-  const dependencies = { ...parts, submit, config, isInstalled, modelsOf, scrub, now, newId }
+  const channels = [{ name: CHANNEL, takesEdits }]
+  const dependencies = { ...parts, channels, submit, config, isInstalled, modelsOf, scrub, now, newId }
   const commands = new ConversationCommands(dependencies)
   const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>
     queue.accept({ channel: CHANNEL, address, ...place, platformId: newId(), author, text })
@@ -97,7 +98,8 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     sessions,
     approvals,
     commands,
-    command: (line: string, place: Place = { address: 'a' }) => commands.run(CHANNEL, place, 'ann', line),
+    command: async (line: string, place: Place = { address: 'a' }) =>
+      (await commands.run(CHANNEL, place, 'ann', line)).text,
     suggest: (command: string, typed = '', place: Place = { address: 'a' }) =>
       commands.suggest(CHANNEL, place, command, typed),
     say: (text: string, author = 'ann') => accept('a', text, author),
@@ -446,7 +448,21 @@ describe('/queue', () => {
       `2. bob, 30 s ago: long and of two lines: ${'x'.repeat(31)}…`,
       ...[3, 4, 5, 6, 7, 8, 9, 10].map((place) => `${place}. ann, 30 s ago: again`),
       '… and 5 more',
-      'Edit or delete your message to change it while it waits.',
+      FOLLOWUP,
+    ])
+  })
+
+  it.each([
+    [true, ['Edit or delete your message to change it while it waits.']],
+    [false, []],
+  ])('says how to change what waits if the channel takes edits: %s', async (takesEdits, advice) => {
+    const { command, say, work } = await setup({ takesEdits })
+    await work((await say('one')).messageId)
+    await say('two')
+    expect((await command('/queue')).split('\n')).toEqual([
+      '1. ann, 0 s ago, worked on: one',
+      '2. ann, 0 s ago: two',
+      ...advice,
       FOLLOWUP,
     ])
   })
@@ -466,7 +482,7 @@ describe('/queue', () => {
   })
 
   it('has nothing to change when nothing waits', async () => {
-    const { command, say, work } = await setup()
+    const { command, say, work } = await setup({ takesEdits: true })
     await work((await say('one')).messageId)
     expect(await command('/queue')).toEqual(`1. ann, 0 s ago, worked on: one\n${FOLLOWUP}`)
   })
@@ -594,7 +610,7 @@ describe('/backend', () => {
   it('keeps the current agent if the other is not installed', async () => {
     const { command, conversation } = await setup()
     expect([await command('/backend pi'), (await conversation())?.backend]).toEqual([
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
       undefined,
     ])
   })
@@ -876,7 +892,7 @@ describe('/resume', () => {
     const { command, past } = await setup()
     await past('b', { sessionId: 'of-pi', backend: 'pi' })
     expect(await command('/resume 1')).toEqual(
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
     )
   })
 
@@ -915,7 +931,7 @@ describe('a project in a pod', () => {
     const here = await command('/backend pi')
     await command('/project web')
     expect([here, await command('/backend pi'), (await suggest('backend', 'pi')).map(({ label }) => label)]).toEqual([
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
       'The next message goes to pi, in a fresh session.',
       ['pi'],
     ])
@@ -1142,8 +1158,8 @@ describe('the Stop button', () => {
     const { messageId } = await say('one')
     await say('two')
     await work(messageId)
-    const answer = await commands.button('stop', messageId, 'bob')
-    expect([answer, (await store.inbox.get(messageId))?.state]).toEqual([
+    const { text } = await commands.button('stop', messageId, 'bob')
+    expect([text, (await store.inbox.get(messageId))?.state]).toEqual([
       'Stopped claude after 0 s, in the middle of Bash: make. 1 more message waits.',
       'cancelled',
     ])
@@ -1155,7 +1171,7 @@ describe('the Stop button', () => {
     const { messageId: next } = await say('two')
     await command('/stop')
     await work(next)
-    expect([await commands.button('stop', messageId, 'bob'), worker.active().length]).toEqual([
+    expect([(await commands.button('stop', messageId, 'bob')).text, worker.active().length]).toEqual([
       'That is finished already.',
       1,
     ])
@@ -1165,10 +1181,9 @@ describe('the Stop button', () => {
     const { store, commands, say } = await setup()
     await say('one')
     const { messageId } = await say('two')
-    expect([await commands.button('stop', messageId, 'bob'), (await store.inbox.get(messageId))?.state]).toEqual([
-      'Dropped the message that waited. 1 more message waits.',
-      'dropped',
-    ])
+    expect([(await commands.button('stop', messageId, 'bob')).text, (await store.inbox.get(messageId))?.state]).toEqual(
+      ['Dropped the message that waited. 1 more message waits.', 'dropped'],
+    )
   })
 
   it('asks another gateway that works on its message', async () => {
@@ -1176,7 +1191,7 @@ describe('the Stop button', () => {
     const { messageId } = await say('one')
     const other = queueOf('g2')
     const work = await other.claim([CHANNEL])
-    expect([await commands.button('stop', messageId, 'bob'), work && (await other.renew(work))]).toEqual([
+    expect([(await commands.button('stop', messageId, 'bob')).text, work && (await other.renew(work))]).toEqual([
       'Another gateway works on it and was asked to stop.',
       'cancelled',
     ])
@@ -1187,7 +1202,7 @@ describe('the Stop button', () => {
     const { messageId } = await say('one')
     await fail(messageId)
     const answers = [await commands.button('stop', messageId, 'bob'), await commands.button('stop', 'none', 'bob')]
-    expect([answers, (await store.inbox.get(messageId))?.state]).toEqual([
+    expect([answers.map(({ text }) => text), (await store.inbox.get(messageId))?.state]).toEqual([
       ['That is finished already.', 'That is finished already.'],
       'failed',
     ])
@@ -1201,7 +1216,7 @@ describe('the Retry button', () => {
     await fail(messageId)
     await worker.stop(0)
     const answers = [await commands.button('retry', messageId, 'bob'), await commands.button('retry', messageId, 'bob')]
-    expect([answers, (await store.inbox.get(messageId))?.state]).toEqual([
+    expect([answers.map(({ text }) => text), (await store.inbox.get(messageId))?.state]).toEqual([
       ['Taken up again.', 'It is taken up already.'],
       'open',
     ])
@@ -1214,12 +1229,15 @@ describe('the Retry button', () => {
     const { commands, command, say } = await setup()
     const { messageId } = await say('one')
     await command(line)
-    expect(await commands.button('retry', messageId, 'bob')).toEqual(words)
+    expect(await commands.button('retry', messageId, 'bob')).toEqual({ text: words, isDone: true })
   })
 
-  it('says so if there is no such message', async () => {
+  it('says so if there is no such message, and may be pressed again', async () => {
     const { commands } = await setup()
-    expect(await commands.button('retry', 'none', 'bob')).toMatch(/^There is no message none\./)
+    expect(await commands.button('retry', 'none', 'bob')).toEqual({
+      text: expect.stringMatching(/^There is no message none\./),
+      isDone: false,
+    })
   })
 })
 
@@ -1233,7 +1251,7 @@ it('every change is recorded, with its author', async () => {
   await commands.button('stop', messageId, 'bob')
   const id = (await conversation())?.id
   const entries = (await store.audit.list(10)).toSorted((one, other) => one.action.localeCompare(other.action))
-  expect(entries).toEqual([
+  expect(entries).toMatchObject([
     { at: START, actor: 'ann', action: 'model', subject: id, detail: 'small' },
     { at: START, actor: 'ann', action: 'new', subject: id },
     { at: START, actor: 'bob', action: 'stop', subject: messageId },

@@ -17,6 +17,7 @@ import type {
   EndedQuestion,
   Forgotten,
   LiveEvent,
+  NextAttempt,
   OutgoingReply,
 } from '../types.js'
 import type { AccessLists } from './access.js'
@@ -71,6 +72,8 @@ const CLOSE_WITHIN_MS = 2_000
 export class DiscordChannel implements Channel {
   readonly name = 'discord'
   readonly takesFiles = true
+  readonly offersAnswers = true
+  readonly takesEdits = true
   readonly showsOutcomes = true
   readonly #api: DiscordApi
   readonly #channels: ChannelCache
@@ -172,6 +175,10 @@ export class DiscordChannel implements Channel {
     this.#removalTimers.set(messageId, setTimeout(discard, REMOVE_PROGRESS_MS).unref())
   }
 
+  retry(next: NextAttempt): void {
+    this.#progress.get(next.messageId)?.retry(next)
+  }
+
   forget({ address, messageId, platformIds }: Forgotten): void {
     this.#marks.ended(address, platformIds, 'stopped')
     const progress = this.#progress.get(messageId) ?? this.#startProgress(address, messageId)
@@ -263,7 +270,11 @@ export class DiscordChannel implements Channel {
 
   #dispatch(payload: GatewayDispatchPayload): void {
     const state = this.#state
-    if (!state || this.#stopped.signal.aborted) return
+    if (!state) return
+    if (this.#stopped.signal.aborted) {
+      if (payload.t === GatewayDispatchEvents.InteractionCreate) void state.interactions.decline(payload.d)
+      return
+    }
     const { catchUp, intake, interactions, cursor, host } = state
     switch (payload.t) {
       case GatewayDispatchEvents.Ready:

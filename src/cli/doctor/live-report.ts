@@ -6,9 +6,8 @@ import { join } from 'node:path'
 import type { AgentFailure, AgentRequest, AgentResult, BackendName } from '../../backends/types.js'
 import { oneLine } from '../../core/one-line.js'
 import { EventScrubber, type Scrubber } from '../../credentials/scrubber.js'
-import { timeOfDay } from '../../runtime/time-words.js'
-import type { ProbedAgent } from '../probed-agents.js'
-import { adviceToRun } from './agents-report.js'
+import { localTime } from '../chat/local-time.js'
+import { adviceToLogIn, type ProbedAgent } from '../probed-agents.js'
 import type { Finding } from './findings.js'
 
 export interface LiveOptions {
@@ -78,7 +77,7 @@ interface Context {
 
 function explain(failure: AgentFailure, { name, model, login, now }: Context): Omit<Finding, 'mark'> {
   const words = oneLine(failure.message.split('\n').find((line) => line.trim() !== '') ?? '', MAX_CHARACTERS)
-  const fix = login ? [adviceToRun(login.fix)] : []
+  const fix = login ? [adviceToLogIn(login)] : []
   switch (failure.reason) {
     case 'auth':
       if (login?.state === 'logged-out' || NOT_LOGGED_IN.test(failure.message)) {
@@ -87,7 +86,7 @@ function explain(failure: AgentFailure, { name, model, login, now }: Context): O
       return { text: `${name}: its key or login was refused`, details: [words, ...fix] }
     case 'rate_limit': {
       const { retryAt = 0 } = failure
-      const until = retryAt > now ? ` until ${timeOfDay(retryAt, now)}` : ''
+      const until = retryAt > now ? ` until ${localTime(retryAt, now)}` : ''
       return { text: `${name}: its quota is used up${until}`, details: [words, 'Wait, or choose another agent.'] }
     }
     case 'model_unknown': {

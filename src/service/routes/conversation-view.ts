@@ -109,7 +109,7 @@ function messageView(message: Message, uploads: Upload[], replies: Delivery[], r
     number: message.seq,
     state: stateOf(message, runs.at(-1)),
     replies: replies.map(saidView),
-    runs: runs.map(runView),
+    runs: runs.map((run) => runView(run, message)),
   })
 }
 
