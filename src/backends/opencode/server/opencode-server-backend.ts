@@ -7,6 +7,7 @@ import { executeTurn } from '../../engine/execute-turn.js'
 import { modeInUse, SessionNotes } from '../../engine/agent-cli.js'
 import { takeTurn } from '../../engine/turn.js'
 import { OPENCODE } from '../format.js'
+import { withWholeModel } from '../known-model.js'
 import type {
   AgentBackend,
   AgentCapabilities,
@@ -64,11 +65,14 @@ export class OpenCodeServerBackend implements AgentBackend {
     const { pod, command } = request
     if (pod || needsCommandLine(command)) return oneShot.run(request, signal)
     const dependencies = this.#dependencies
-    const lifetime = new ServerLifetime(request, signal, {
-      ...{ config, dependencies, servers, mode, cli: oneShot.cli, sessions: this.#sessions },
-      connect: (endpoint) => this.#connect(endpoint),
+    const options = { model: config.model, models: () => this.models(), now: dependencies.now }
+    return withWholeModel(request, options, (whole) => {
+      const lifetime = new ServerLifetime(whole, signal, {
+        ...{ config, dependencies, servers, mode, cli: oneShot.cli, sessions: this.#sessions },
+        connect: (endpoint) => this.#connect(endpoint),
+      })
+      return takeTurn({ request: whole, signal, config, dependencies }, lifetime)
     })
-    return takeTurn({ request, signal, config, dependencies }, lifetime)
   }
 
   validate(): Promise<boolean> {
