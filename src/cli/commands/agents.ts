@@ -7,7 +7,7 @@ import { table } from '../table.js'
 export function registerAgents(program: Command, context: CommandContext): void {
   program
     .command('agents')
-    .description('List the agents: which are installed and logged in, and what they can do.')
+    .description('List agents: installed, logged in, and what they can do.')
     .action(async () => {
       const config = context.readConfig()
       const storedVariables = await context.storedVariables(config)

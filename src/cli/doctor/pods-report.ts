@@ -27,7 +27,7 @@ export async function podsReport(
     project.pod ? [{ ...project, pod: project.pod }] : [],
   )
   if (inPods.length === 0 && unseen.length === 0) {
-    return { text: '- Kubernetes: no project is in a pod; docs/kubernetes.md tells how one is', isHealthy: true }
+    return { text: '- Kubernetes: no project is in a pod; see docs/kubernetes.md', isHealthy: true }
   }
   const [problems, found] = await Promise.all([
     inPods.length === 0 ? [] : pods.problems(),

@@ -29,7 +29,7 @@ export async function whatsAppReport(
   const account = twilioAccount(config)
   const { twilioWhatsappFrom: from, twilioApiUrl: apiUrl, twilioAuthToken: authToken } = config
   if (!account || from === undefined) {
-    return { text: '- WhatsApp: not configured; docs/whatsapp.md tells how it is', isHealthy: true }
+    return { text: '- WhatsApp: not configured; see docs/whatsapp.md', isHealthy: true }
   }
   const api = new TwilioApi({ ...account, apiUrl })
   const owner = { user: account.accountSid, password: authToken ?? '' }

@@ -36,9 +36,9 @@ describe.concurrent('aetheel agents', () => {
 
 const WELL = '✓ Database: SQLite, no damage found'
 const PLACE = '✓ Directories: the one to work in is there'
-const NO_PODS = '- Kubernetes: no project is in a pod; docs/kubernetes.md tells how one is'
+const NO_PODS = '- Kubernetes: no project is in a pod; see docs/kubernetes.md'
 const NO_DISCORD = '- Discord: not configured; run "aetheel init" or see docs/discord.md'
-const NO_WHATSAPP = '- WhatsApp: not configured; docs/whatsapp.md tells how it is'
+const NO_WHATSAPP = '- WhatsApp: not configured; see docs/whatsapp.md'
 
 describe.concurrent('aetheel doctor', () => {
   it('says how to install what is missing, and exits with 1 if the chosen agent is missing', async (test) => {

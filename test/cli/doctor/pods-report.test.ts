@@ -10,7 +10,7 @@ const RECORD = { instance: 'x', createdAt: 1, updatedAt: 1, directory: '/workspa
 it('ignores clusters if no project is in a pod', async () => {
   const projects = [{ ...RECORD, id: 'here', source: 'api' as const }]
   expect(await report({ listed: projects, pods: unasked() })).toEqual({
-    text: '- Kubernetes: no project is in a pod; docs/kubernetes.md tells how one is',
+    text: '- Kubernetes: no project is in a pod; see docs/kubernetes.md',
     isHealthy: true,
   })
 })

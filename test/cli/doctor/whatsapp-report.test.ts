@@ -14,7 +14,7 @@ const whatsAppReport = (config: GatewayConfig) =>
 describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
   it('has one line when it is not configured', async ({ expect }) => {
     expect(await whatsAppReport(loadConfig({ HOME: '/home/ada' }))).toEqual({
-      text: '- WhatsApp: not configured; docs/whatsapp.md tells how it is',
+      text: '- WhatsApp: not configured; see docs/whatsapp.md',
       isHealthy: true,
     })
   })
