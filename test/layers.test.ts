@@ -27,7 +27,7 @@ const MAY_IMPORT: Record<string, string> = {
   backends: 'claude codex gemini opencode pi (engine) (kubernetes)',
 
   config: 'backends channels engine kubernetes log schedule turns',
-  runtime: 'backends (channels) config credentials engine kubernetes log opencode processes projects prompt (store)',
+  runtime: 'backends config credentials engine kubernetes log opencode processes projects prompt (store)',
   discord: '(backends) channels',
   whatsapp: 'channels media',
   channels: '(backends) config discord media processes turns whatsapp',

@@ -1,8 +1,14 @@
-// The limits of the queue. How many messages may wait is configured: MAX_QUEUE_DEPTH and MAX_WAITING_COMMANDS.
+// The limits of a message in the queue, and of the turn that answers it. How many messages may wait is configured:
+// MAX_QUEUE_DEPTH and MAX_WAITING_COMMANDS.
 
-import type { ChannelMessage } from '../channels/types.js'
+import { parseTool } from '../backends/engine/allowed-tool.js'
+import { requireEnforceable } from '../backends/engine/refusals.js'
+import type { AgentCapabilities } from '../backends/types.js'
+import type { ChannelMessage, MessageOptions } from '../channels/types.js'
+import type { GatewayConfig } from '../config.js'
 import { GatewayError } from '../errors.js'
 import type { Message } from '../store/inbox.js'
+import type { Project } from '../store/projects.js'
 import type { Tables } from '../store/store.js'
 
 /** No agent accepts more in one message, and no chat allows longer ones. */
@@ -52,6 +58,51 @@ export function remainingRoom(messages: Message[]): number {
   return messages.reduce((room, { text }) => room - text.length, MAX_MESSAGE_CHARACTERS)
 }
 
+interface TurnLimits {
+  /** Defaults to the configuration's. */
+  allowedTools?: string[]
+  timeoutMs: number
+}
+
+type RequestedLimits = Pick<MessageOptions, 'allowedTools' | 'timeoutMs'>
+type Config = Pick<GatewayConfig, 'allowedTools' | 'queryTimeoutMs'>
+
+/**
+ * A request can only narrow the limits of its project or, if that has none, of the configuration: whoever may run
+ * something in a project must not lift its limits.
+ *
+ * Contract: throws `request_invalid` for tools that are not allowed, and for limits that the agent cannot enforce.
+ */
+export function limitTurn(
+  asked: RequestedLimits,
+  project: Project | undefined,
+  config: Config,
+  agent: AgentCapabilities,
+): TurnLimits {
+  const allowed = project?.allowedTools ?? config.allowedTools
+  const beyond = allowed.length === 0 ? [] : (asked.allowedTools ?? []).filter((tool) => !isWithin(tool, allowed))
+  if (beyond.length > 0) {
+    const advice = `Choose among ${allowed.join(', ')}.`
+    throw new GatewayError('request_invalid', `These tools may not be used here: ${beyond.join(', ')}. ${advice}`)
+  }
+  const allowedTools = asked.allowedTools ?? project?.allowedTools
+  requireEnforceable({ allowedTools, maxTurns: project?.maxTurns }, agent)
+  return { ...(allowedTools && { allowedTools }), timeoutMs: limitTime(asked, project, config) }
+}
+
+export function limitTime(
+  { timeoutMs = Infinity }: RequestedLimits,
+  project: Pick<Project, 'queryTimeoutMs'> | undefined,
+  config: Pick<Config, 'queryTimeoutMs'>,
+): number {
+  return Math.min(timeoutMs, project?.queryTimeoutMs ?? config.queryTimeoutMs)
+}
+
 function waitingText(count: number, noun: string): string {
   return count === 1 ? `1 ${noun} waits` : `${count} ${noun}s wait`
+}
+
+/** The tool itself, or a subset of its calls, as in `Bash(git log:*)`. */
+function isWithin(tool: string, allowed: string[]): boolean {
+  return allowed.includes(tool) || allowed.includes(parseTool(tool).name)
 }

@@ -1,6 +1,7 @@
 // The service, as in one or two gateways on one database, and a run whose agent asks.
 
 import { randomUUID } from 'node:crypto'
+import { onTestFinished } from 'vitest'
 import { type ApprovalOptions, ApprovalService, type RunApproval } from '../../src/approvals/approval-service.js'
 import type { ApprovalAnswer, ApprovalRequest } from '../../src/backends/types.js'
 import type { Channel, EndedQuestion } from '../../src/channels/types.js'
@@ -60,6 +61,11 @@ export async function createStage(store: Store, { projectId }: { projectId?: str
   const told: string[] = []
   const asking = service.approverFor(run, (notice) => told.push(notice))
   const abort = new AbortController()
+  const answers: Array<Promise<ApprovalAnswer>> = []
+  onTestFinished(async () => {
+    abort.abort()
+    await Promise.all(answers)
+  })
   return {
     store,
     queue,
@@ -74,7 +80,11 @@ export async function createStage(store: Store, { projectId }: { projectId?: str
     notes: asking.notes,
     abort,
     /** Waits until the question is stored. */
-    ask: (request = BASH, by: RunApproval = asking) => ask(store, by, request, abort.signal),
+    ask: async (request = BASH, by: RunApproval = asking) => {
+      const asked = await ask(store, by, request, abort.signal)
+      answers.push(asked.answer)
+      return asked
+    },
   }
 }
 

@@ -36,8 +36,8 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     await expect
       .poll(() => ids.map((id) => [textsIn(discord, id), discord.reactionsOn(id)]))
       .toEqual([
-        [answers('one'), ['👀']],
-        [answers('two'), ['👀']],
+        [answers('one'), ['✅']],
+        [answers('two'), ['✅']],
       ])
     expect(stage.journal()).toHaveLength(2)
   })

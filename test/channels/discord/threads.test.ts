@@ -63,12 +63,9 @@ describe.concurrent('threads', () => {
       return {}
     })
     const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
-    await answered(discord, channel.id)
-    expect([repliesIn(discord, channel.id), discord.threadsIn(channel.id), discord.reactionsOn(id)]).toEqual([
-      [['You said: hello', id]],
-      [],
-      ['👀'],
-    ])
+    await expect
+      .poll(() => [repliesIn(discord, channel.id), discord.threadsIn(channel.id), discord.reactionsOn(id)])
+      .toEqual([[['You said: hello', id]], [], ['✅']])
   })
 
   it('continues the same session when somebody replies to an answer without a thread', async ({
