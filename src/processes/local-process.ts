@@ -84,8 +84,8 @@ export function startProcess(options: ProcessOptions): LocalProcess {
   child.stdout.on('data', (chunk: Buffer) => {
     const startedAt = performance.now()
     options.onStdout(chunk)
-    if (performance.now() - startedAt < SLOW_CHUNK_MS) return
-    // A flood: let others run before the next chunk. Nothing is lost meanwhile.
+    if (performance.now() - startedAt < SLOW_CHUNK_MS || root.hasExited()) return
+    // A flood: let others run before the next chunk. What is left after the exit is no flood, and is read at once.
     child.stdout.pause()
     setImmediate(() => child.stdout.resume())
   })

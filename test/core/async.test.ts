@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, it, vi } from 'vitest'
@@ -70,6 +71,13 @@ it('has the answer in time, or none; a failure counts until then', async () => {
     { status: 'rejected', reason: new Error('no') },
     { status: 'fulfilled', value: undefined },
   ])
+})
+
+it('an answer that arrived while this process was held up is in time', async () => {
+  const answer = access(import.meta.filename).then(() => 'here')
+  const answered = within(10, answer)
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
+  expect(await answered).toBe('here')
 })
 
 it('ends work that does not heed its signal', async () => {
