@@ -102,6 +102,7 @@ async function compose(
     onRecorded: audience.recorded,
     onSettled: audience.settled,
     onCancelled: audience.cancelled,
+    onRetry: audience.retried,
   })
   onClose(() => worker.stop(drainMs()))
   const wake = (): void => {
@@ -110,7 +111,7 @@ async function compose(
     activity.changed()
   }
   const submit: ContinueDependencies['submit'] = (channel, ...message) => hostOf(channel).onMessage(...message)
-  const commandParts = { agents: registry, isInstalled, modelsOf, queue, worker, sessions, approvals, submit }
+  const commandParts = { agents: registry, isInstalled, modelsOf, queue, worker, sessions, approvals, channels, submit }
   const commands = new ConversationCommands({ ...shared, ...commandParts })
   const hostParts = { ...shared, queue, worker, sender, commands, hooks, audience, wake }
   const hostOf = (channel: string): GatewayHost => channelHost(channel, hostParts)

@@ -2,10 +2,12 @@
 
 import type { ApprovalRequest } from '../backends/types.js'
 import { oneLine } from '../core/one-line.js'
-import { duration, timeOfDay } from '../runtime/time-words.js'
+import { duration, isSoon, timeOfDay } from '../runtime/time-words.js'
 import type { Approval, NewApproval } from '../store/approvals.js'
 import type { ApprovalState } from '../store/schema.js'
 import { pathOf, shownFields } from './asked-input.js'
+
+type EndedApproval = Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadline'>
 
 const NAME_CHARACTERS = 80
 const SHORT_ID_CHARACTERS = 8
@@ -17,7 +19,8 @@ export function questionText(approval: NewApproval, now: number): string {
   const what = pathOf(approval) ? 'whatever it does to this file' : 'exactly this'
   const always = subject === undefined ? '' : `, with /approve ${id} always for ${what} from now on`
   const answers = `Allow it with /approve ${id}${always}, or refuse it with /deny ${id}.`
-  return `${requestText(approval)}\n${answers} Without an answer until ${timeOfDay(deadline, now)} it is refused.`
+  const limit = isSoon(deadline, now) ? `within ${duration(deadline - now)}` : `until ${timeOfDay(deadline, now)}`
+  return `${requestText(approval)}\n${answers} Without an answer ${limit} it is refused.`
 }
 
 /** Replaces the question once it has ended. */
@@ -25,7 +28,7 @@ export function endedText(approval: Approval): string {
   return `${requestText(approval)}\n${outcomeText(approval)}.`
 }
 
-export function outcomeText(approval: Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadline'>): string {
+export function outcomeText(approval: EndedApproval): string {
   const who = plainName(approval.answeredBy ?? 'somebody')
   const outcomes: Record<ApprovalState, string> = {
     asked: 'It waits for an answer',
@@ -55,7 +58,7 @@ export function isAskedNotice(notice: string): boolean {
   return /^Waits for an answer \([0-9a-f]{8}\): /.test(notice)
 }
 
-export function endedNotice(approval: Approval): string {
+export function endedNotice(approval: EndedApproval & Pick<Approval, 'summary'>): string {
   return `${outcomeText(approval)}: ${approval.summary}`
 }
 

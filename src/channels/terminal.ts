@@ -1,9 +1,11 @@
-import type { Channel, LiveEvent, OutgoingReply } from './types.js'
+import type { Channel, LiveEvent, NextAttempt, OutgoingReply } from './types.js'
 
 /** Someone attached to a conversation right now. */
 export interface Viewer {
   /** Contract: returns at once and never throws. */
   onEvent(event: LiveEvent): void
+  /** Contract: returns at once and never throws. */
+  onRetry(next: NextAttempt): void
   /** A rejection makes the reply come again. */
   onReply(reply: OutgoingReply): Promise<void>
 }
@@ -39,6 +41,10 @@ export class TerminalChannel implements Channel {
 
   show(event: LiveEvent): void {
     for (const viewer of this.#viewers.get(event.address) ?? []) viewer.onEvent(event)
+  }
+
+  retry(next: NextAttempt): void {
+    for (const viewer of this.#viewers.get(next.address) ?? []) viewer.onRetry(next)
   }
 
   async stop(): Promise<void> {}

@@ -197,6 +197,20 @@ export interface Forgotten {
   platformIds: string[]
 }
 
+/** A turn has failed and is tried again. */
+export interface NextAttempt {
+  address: string
+  messageId: string
+  /** Why it failed. */
+  problem: string
+  /** Counted from 1: the first one was number 1. */
+  attempt: number
+  /** How many there are in all, if they fail as the last one did. */
+  attempts: number
+  /** In milliseconds since the epoch. */
+  startsAt: number
+}
+
 /** What an agent is doing right now. Showing it is optional; the reply follows in any case. */
 export interface LiveEvent {
   address: string
@@ -331,6 +345,8 @@ export interface Channel {
   readonly endpoints?: PlatformEndpoint[]
   /** Whether replies can carry files, or display them. */
   readonly takesFiles?: boolean
+  /** Whether people can edit and delete what they have written. */
+  readonly takesEdits?: boolean
   /** Whether it shows how messages ended, and what an answer took. */
   readonly showsOutcomes?: boolean
   /** Contract: rejects only for problems the operator must fix; transient ones are waited out. */
@@ -342,6 +358,8 @@ export interface Channel {
   send(reply: OutgoingReply, signal: AbortSignal): Promise<void>
   /** Contract: returns at once and never throws. */
   show?(event: LiveEvent): void
+  /** Contract: returns at once and never throws. */
+  retry?(next: NextAttempt): void
   /** Contract: returns at once and never throws. */
   forget?(forgotten: Forgotten): void
   /** Marks a question as closed. Contract: one that cannot be found counts as closed; a rejection is retried. */

@@ -10,10 +10,13 @@
 import { randomUUID } from 'node:crypto'
 import { wait } from '../core/async.js'
 import { defined } from '../core/defined.js'
-import type { Control, HistoryEntry, OpenQuestion, Push, ShownReply } from './control/protocol.js'
+import type { NextAttempt } from '../channels/types.js'
+import { timeAhead } from '../runtime/time-words.js'
+import type { Control, HistoryEntry, OpenQuestion, ParametersOf, Push, ShownReply } from './control/protocol.js'
 import { isCommand } from '../turns/accept.js'
 import { GatewayError, messageOf } from '../errors.js'
 import { oneLine } from '../core/one-line.js'
+import { endedNotice } from '../approvals/approval-words.js'
 import { NOBODY } from './terminal-approval.js'
 import type { Printer } from './turn-printer.js'
 
@@ -90,7 +93,8 @@ export class ChatSession {
   /** Events of the next turn, held until the last turn's reply has arrived. */
   #held: EventPush[] = []
   #hasQuestions = false
-  #failedTurn: { messageId: string; problem: string; at: number } | undefined
+  /** What the gateway says about the questions that were refused here. */
+  readonly #refusals = new Set<string>()
   #polling: Promise<void> | undefined
   #mayBeMore = false
   #lastProblem = ''
@@ -133,6 +137,8 @@ export class ChatSession {
         this.#showReply({ ...push, id: push.idempotencyKey })
         if (push.isLast && push.messageId !== undefined) this.#finished.set(push.messageId, !push.isError)
         return this.#settleFinished()
+      case 'retry':
+        return this.#noteRetry(push)
       default: // From a newer gateway; anything that matters is on record.
     }
   }
@@ -143,6 +149,8 @@ export class ChatSession {
     this.hasOnlyBlanks = !this.#hasAsked
     if (line.trim() === '') return this.options.view.idle()
     if (line.trim() === '/history') return this.#showHistory()
+    // A script cannot see when the agent has paused.
+    if (this.options.refusesQuestions && line.trim() === '/continue') await this.answered()
     if (isCommand(line)) return this.#command(line)
     this.#unanswered.push({ platformId: randomUUID(), text: line, files })
     await this.#send()
@@ -152,6 +160,11 @@ export class ChatSession {
   async stopTurn(): Promise<void> {
     await this.#command('/stop')
     await this.#catchUp()
+  }
+
+  /** Contract: rejects if it could not be answered. */
+  async answerQuestion(answer: ParametersOf<'approvals.answer'>): Promise<void> {
+    await this.#present().call('approvals.answer', answer)
   }
 
   /** Settles when every message is answered or has failed. */
@@ -244,8 +257,11 @@ export class ChatSession {
   #command(line: string): Promise<void> {
     const { address, author } = this.options
     return this.#ask(async (control) => {
-      const { answer } = await control.call('chat.command', { address, author, line })
+      const { answer, messageId } = await control.call('chat.command', { address, author, line })
+      // It is waited for as if the person had written it.
+      if (messageId !== undefined) this.#unanswered.push({ platformId: '', text: line, files: [], messageId })
       this.#note(line.trim() === '/help' ? `${answer}\n${this.options.view.help}` : answer)
+      this.#settleFinished()
     })
   }
 
@@ -258,12 +274,16 @@ export class ChatSession {
 
   async #ask(ask: (control: Control) => Promise<void>): Promise<void> {
     try {
-      if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
-      await ask(this.#control)
+      await ask(this.#present())
     } catch (error) {
       this.#note(`Error: ${messageOf(error)}`)
     }
     if (!this.isBusy) this.options.view.idle()
+  }
+
+  #present(): Control {
+    if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
+    return this.#control
   }
 
   /** Reads what was not pushed from the record. */
@@ -286,7 +306,6 @@ export class ChatSession {
           if (entry.kind === 'reply') this.#showReply(entry)
           else if (entry.state !== 'open') this.#finished.set(entry.id, entry.state === 'answered')
         }
-        this.#noteRetry(entries)
         this.#advance(entries)
         this.#settleFinished()
         this.#release()
@@ -339,12 +358,11 @@ export class ChatSession {
     const run = this.#run
     if (seq !== run.seq + 1) run.isWhole = false
     run.seq = seq
-    if (run.isWhole) run.printer.show(event)
+    const isKnown = event.type === 'notice' && this.#refusals.has(event.content)
+    if (run.isWhole && !isKnown) run.printer.show(event)
     if (this.#hasQuestions && event.type === 'notice') void this.#catchUp()
     if (event.type !== 'complete') return
     run.isOver = true
-    const { failure } = event.result
-    if (failure) this.#failedTurn = { messageId, problem: failure.message, at: Date.now() }
   }
 
   #showReply(reply: ShownReply): void {
@@ -354,7 +372,7 @@ export class ChatSession {
     else this.#printReply(reply)
   }
 
-  #printReply({ messageId, text, notes, isError, shownFiles = [] }: ShownReply): void {
+  #printReply({ messageId, text, notes, isError, waitsUntil, shownFiles = [] }: ShownReply): void {
     if (this.#held[0]?.messageId === messageId) this.#release()
     const isOfRun = this.#run !== undefined && this.#run.messageId === messageId
     if (!isOfRun) this.#run?.printer.break()
@@ -362,6 +380,7 @@ export class ChatSession {
     // A reply without a message, such as a question, comes in the middle of a run.
     if (messageId !== undefined) this.#run = undefined
     if (isError) printer.note(`Error: ${text}`)
+    else if (waitsUntil !== undefined) printer.note(`! ${text}`)
     else printer.answer(text)
     for (const file of shownFiles) {
       if ('place' in file) printer.file(file.place)
@@ -372,16 +391,10 @@ export class ChatSession {
     if (!this.isBusy) this.options.view.idle()
   }
 
-  /** A turn that failed without a reply is retried; say so. */
-  #noteRetry(entries: HistoryEntry[]): void {
-    const failed = this.#failedTurn
-    // The end of a turn is pushed before it is on record.
-    if (!failed || Date.now() - failed.at < POLL_MS) return
-    this.#failedTurn = undefined
-    const isOpen = entries.some(
-      (entry) => entry.kind === 'message' && entry.id === failed.messageId && entry.state === 'open',
-    )
-    if (isOpen) this.#note(`! It failed and is tried again: ${oneLine(failed.problem, this.options.view.width)}`)
+  #noteRetry({ problem, attempt, attempts, startsAt }: NextAttempt): void {
+    const why = oneLine(problem, this.options.view.width).replace(/[.:\s]+$/, '')
+    const next = `Attempt ${attempt} of ${attempts} starts ${timeAhead(startsAt, Date.now())}.`
+    this.#note(`! It failed and is tried again: ${why}. ${next}`)
   }
 
   async #showQuestion(reply: ShownReply, id: string): Promise<void> {
@@ -409,7 +422,9 @@ export class ChatSession {
     }
   }
 
-  async #refuse({ id, summary }: OpenQuestion): Promise<void> {
+  async #refuse({ id, summary, deadline }: OpenQuestion): Promise<void> {
+    const refused = { state: 'denied', answeredBy: 'terminal', askedAt: deadline, deadline, summary } as const
+    this.#refusals.add(endedNotice(refused))
     try {
       await this.#control?.call('approvals.answer', { id, decision: 'deny', message: NOBODY })
       this.#note(

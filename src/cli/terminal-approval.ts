@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ApprovalRequest, Approve } from '../backends/types.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import { printable } from '../core/one-line.js'
@@ -23,6 +24,8 @@ export function approveAtTerminal({ input, output, scrubber }: TerminalOptions):
     if (!input) return Promise.resolve({ isAllowed: false, message: NOBODY })
     const question = printable(scrubber.scrub(`${toolName} ${JSON.stringify(toolInput)}`))
     const answer = before.then(async () => {
+      // The line of the tool comes first.
+      await nextTurn()
       if (!signal.aborted) output.write(`\nMay it use ${question}? [y/N] `)
       return (await isAllowed(input, signal)) ? { isAllowed: true as const } : { isAllowed: false, message: REFUSED }
     })

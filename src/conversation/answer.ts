@@ -4,6 +4,8 @@ export interface Answer {
   isChange: boolean
   /** What was changed; the conversation if omitted. */
   subject?: string
+  /** The id of the message that was sent for the person. */
+  messageId?: string
 }
 
 export function info(text: string): Answer {

@@ -56,7 +56,8 @@ export async function continuePaused(
     if (problem !== undefined) throw new GatewayError('too_many', problem)
   })
   if (acceptance.status === 'duplicate') return info(CONTINUED)
-  return { ...changed('It continues.'), subject: acceptance.messageId }
+  const { messageId: id } = acceptance
+  return { ...changed('It continues.'), subject: id, messageId: id }
 }
 
 /** Whether the agent has paused at the latest message, and its session is still the conversation's. */

@@ -2,7 +2,14 @@ import type { ApprovalDecision } from '../approvals/answer-approval.js'
 import { type ApprovalService, MAX_OPEN_QUESTIONS } from '../approvals/approval-service.js'
 import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
-import { type ButtonAction, type Place, QUEUE_MODES, type QueueMode, type Suggestion } from '../channels/types.js'
+import {
+  type ButtonAction,
+  type Channel,
+  type Place,
+  QUEUE_MODES,
+  type QueueMode,
+  type Suggestion,
+} from '../channels/types.js'
 import { type CommandName, COMMANDS, HELP_TEXT, MESSAGE_COMMANDS } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../core/one-line.js'
@@ -30,6 +37,7 @@ interface CommandDependencies extends SuggestionDependencies, Pick<ContinueDepen
   worker: Worker
   sessions: SessionManager
   approvals: Pick<ApprovalService, 'answer'>
+  channels: Pick<Channel, 'name' | 'takesEdits'>[]
   newId: () => string
 }
 
@@ -79,16 +87,18 @@ export class ConversationCommands {
 
   constructor(private readonly dependencies: CommandDependencies) {}
 
-  async run(channel: string, place: Place, author: string, line: string): Promise<string> {
+  async run(channel: string, place: Place, author: string, line: string): Promise<Answer> {
     const [, word = '', argument = ''] = /^\/(\S*)\s*(.*)$/s.exec(line.trim()) ?? []
     const typed = word.toLowerCase()
     const name = COMMANDS.find((command) => command.name === (ALIASES[typed] ?? typed))?.name
     if (name === undefined) {
-      return `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`
+      return info(
+        `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`,
+      )
     }
-    if (name === 'help') return HELP_TEXT
-    if (isMessageCommand(name)) return 'Send it as a message.'
-    return answerText(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
+    if (name === 'help') return info(HELP_TEXT)
+    if (isMessageCommand(name)) return info('Send it as a message.')
+    return answerOf(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
   }
 
   /** Like `run`, in an existing conversation. Contract: throws what `run` answers in words. */
@@ -116,11 +126,12 @@ export class ConversationCommands {
 
   /** A button below a message about one message, or below a question. */
   async button(action: ButtonAction, id: string, author: string): Promise<string> {
-    return answerText(async () => {
+    const { text } = await answerOf(async () => {
       const answer = await this.#press(action, id, author)
       if (answer.isChange) await this.#audit(author, action, id)
       return answer
     })
+    return text
   }
 
   #press(action: ButtonAction, id: string, author: string): Promise<Answer> {
@@ -322,12 +333,15 @@ export class ConversationCommands {
       queueLine(index + 1, { ...message, text: scrub(message.text) }, now()),
     )
     const more = open - messages.length
-    const hasWaiting = messages.some(({ state }) => state !== 'active')
+    const takesEdits = this.dependencies.channels.some(
+      (channel) => channel.name === conversation.channel && channel.takesEdits,
+    )
+    const mayEdit = takesEdits && messages.some(({ state }) => state !== 'active')
     return info(
       [
         ...lines,
         ...(more > 0 ? [`… and ${more} more`] : []),
-        ...(hasWaiting ? ['Edit or delete your message to change it while it waits.'] : []),
+        ...(mayEdit ? ['Edit or delete your message to change it while it waits.'] : []),
         mode,
       ].join('\n'),
     )
@@ -412,11 +426,11 @@ function isMessageCommand(name: CommandName): name is (typeof MESSAGE_COMMANDS)[
 }
 
 /** A user error is an answer too. */
-async function answerText(work: () => Promise<Answer>): Promise<string> {
+async function answerOf(work: () => Promise<Answer>): Promise<Answer> {
   try {
-    return (await work()).text
+    return await work()
   } catch (error) {
-    if (error instanceof GatewayError) return error.message
+    if (error instanceof GatewayError) return info(error.message)
     throw error
   }
 }

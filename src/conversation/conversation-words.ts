@@ -3,7 +3,7 @@
 import type { QueueMode } from '../channels/types.js'
 import { formatMoney } from '../core/money.js'
 import { oneLine } from '../core/one-line.js'
-import { duration, timeOfDay } from '../runtime/time-words.js'
+import { duration, timeAhead } from '../runtime/time-words.js'
 import type { Usage } from '../store/figures.js'
 import type { WaitingMessage } from '../store/inbox.js'
 import type { UsedSession } from '../store/runs.js'
@@ -13,7 +13,6 @@ export const QUESTION_CHARACTERS = 55
 
 const AUTHOR_CHARACTERS = 32
 const SHORT_ID_CHARACTERS = 12
-const HOUR_MS = 3_600_000
 
 /** What happens to a message that arrives while the agent works. */
 export const MODE_WORDS: Record<QueueMode, string> = {
@@ -45,8 +44,7 @@ export function queueLine(
 ): string {
   const from = `${oneLine(author, AUTHOR_CHARACTERS)}, ${duration(now - receivedAt)} ago`
   const waitMs = state === 'ready' ? dueAt - now : 0
-  const again = waitMs < HOUR_MS ? `in ${duration(waitMs)}` : `at ${timeOfDay(dueAt, now)}`
-  const work = state === 'active' ? ', worked on' : waitMs > 0 ? `, tried again ${again}` : ''
+  const work = state === 'active' ? ', worked on' : waitMs > 0 ? `, tried again ${timeAhead(dueAt, now)}` : ''
   return `${position}. ${from}${work}: ${oneLine(text, QUESTION_CHARACTERS)}`
 }
 

@@ -1,6 +1,6 @@
 import type { AgentFailure, FailureReason } from '../backends/types.js'
 import type { PodProblem } from '../kubernetes/types.js'
-import { duration, timeOfDay } from './time-words.js'
+import { duration, isSoon, timeAhead, timeOfDay } from './time-words.js'
 
 const LOG_IN: Partial<Record<string, string>> = {
   claude: 'run "claude auth login" there, or set ANTHROPIC_API_KEY for the gateway',
@@ -92,7 +92,12 @@ export function explainFailure(failure: AgentFailure, agent: string, now: number
 }
 
 function explainLimit({ retryAt = 0 }: AgentFailure, agent: string, now: number): string {
-  const [until, after] = retryAt > now ? [` until ${timeOfDay(retryAt, now)}`, 'after that'] : ['', 'later']
+  const [until, after] =
+    retryAt <= now
+      ? ['', 'later']
+      : isSoon(retryAt, now)
+        ? ['', timeAhead(retryAt, now)]
+        : [` until ${timeOfDay(retryAt, now)}`, 'after that']
   return `The limit of ${agent} is reached${until}. Try it again ${after}, or choose another agent with /backend.`
 }
 

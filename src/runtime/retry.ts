@@ -62,3 +62,20 @@ export function planRetry(
   if (!isTransient || isSlow || failures >= MAX_RETRIES || totalMs - workedMs < LEAST_MS) return undefined
   return { at: Math.max(now + backoffMs(failures + 1, BACKOFF), limitEnd), isAttempt: true }
 }
+
+/** How many attempts there are in all, if each further one fails as this one did, after as long. */
+export function attemptsInAll(
+  failure: AgentFailure,
+  durationMs: number,
+  { failures, timeouts, workedMs }: Tried,
+  limits?: Partial<RetryLimits>,
+): number {
+  const next = planRetry(failure, { failures, timeouts, workedMs }, 0, limits)
+  if (!next?.isAttempt) return failures + 1
+  const tried = {
+    failures: failures + 1,
+    timeouts: timeouts + (failure.reason === 'timeout' ? 1 : 0),
+    workedMs: workedMs + durationMs,
+  }
+  return attemptsInAll(failure, durationMs, tried, limits)
+}

@@ -7,6 +7,18 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(seconds / 86_400)} d`
 }
 
+const HOUR_MS = 3_600_000
+
+/** `in 34 min`, or from an hour on `at 13:50 UTC`. */
+export function timeAhead(at: number, now: number): string {
+  return isSoon(at, now) ? `in ${duration(at - now)}` : `at ${timeOfDay(at, now)}`
+}
+
+/** Whether it is told better by how long it takes than by the time of day. */
+export function isSoon(at: number, now: number): boolean {
+  return at - now < HOUR_MS
+}
+
 /** `13:50 UTC`, with the date if it is not today. */
 export function timeOfDay(at: number, now: number): string {
   const [date = '', time = ''] = new Date(at).toISOString().split('T')

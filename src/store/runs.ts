@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
-import type { MessageOptions } from '../channels/types.js'
+import type { MessageKind, MessageOptions } from '../channels/types.js'
 import { PROJECT_ID, withParent } from './conversations.js'
 import { BEGINNING } from './inbox.js'
 import type { EndedState, RunState, Schema } from './schema.js'
@@ -34,6 +34,12 @@ export interface RunRecord extends NewRun {
   startedAt: number
   endedAt?: number
   result?: AgentResult
+}
+
+/** Whether the agent has stopped at its limit of turns, and a person can have it go on. `kind` is that of its message. */
+export function isPaused({ state, sessionId, result }: RunRecord, kind: MessageKind | undefined): boolean {
+  const isAtLimit = state === 'answered' && result?.failure?.reason === 'max_turns'
+  return isAtLimit && sessionId !== undefined && kind === 'message'
 }
 
 /** Which message and conversation a run belongs to. */

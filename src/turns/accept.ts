@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Acceptance, ChannelHost, ChannelMessage, MessageOptions, Place } from '../channels/types.js'
+import type { Answer } from '../conversation/answer.js'
 import { COMMANDS } from '../conversation/command-descriptions.js'
 import type { GatewayConfig } from '../config.js'
 import type { ConversationCommands } from '../conversation/conversation-commands.js'
@@ -55,6 +56,8 @@ export function withoutAskPrefix(line: string): string {
 /** The host as the gateway's own parts see it. */
 export interface GatewayHost extends ChannelHost {
   onMessage(message: ChannelMessage, admit?: Admit): Promise<Acceptance>
+  /** As `onCommand`, with the message that the command sent for the person. */
+  runCommand(place: Place, author: string, line: string): Promise<Pick<Answer, 'text' | 'messageId'>>
 }
 
 export function channelHost(channel: string, dependencies: HostDependencies): GatewayHost {
@@ -108,6 +111,12 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
       return isChanged
     })
 
+  const runCommand: GatewayHost['runCommand'] = async (place, author, line) => {
+    const answer = await commands.run(channel, place, author, line)
+    wake()
+    return answer
+  }
+
   return {
     onMessage: async (message, admit) => {
       const { files: _, options, ...rest } = message
@@ -151,11 +160,9 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
 
     isCommand,
 
-    onCommand: async (place, author, line) => {
-      const answer = await commands.run(channel, place, author, line)
-      wake()
-      return answer
-    },
+    runCommand,
+
+    onCommand: async (place, author, line) => (await runCommand(place, author, line)).text,
 
     suggest: (place, command, typed) => commands.suggest(channel, place, command, typed),
 

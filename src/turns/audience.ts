@@ -2,7 +2,7 @@
 
 import type { ApprovalService } from '../approvals/approval-service.js'
 import type { Archive } from '../archive/archive.js'
-import type { Acceptance, Channel } from '../channels/types.js'
+import type { Acceptance, Channel, NextAttempt } from '../channels/types.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { HookManager } from '../runtime/hook-manager.js'
@@ -64,6 +64,13 @@ export class Audience {
   readonly cancelled = ({ conversation: { channel, address }, message, merged }: Work): void => {
     const platformIds = [message, ...merged].map(({ platformId }) => platformId)
     this.#channel(channel)?.forget?.({ address, messageId: message.id, platformIds })
+  }
+
+  readonly retried = (
+    { conversation: { channel, address }, message }: Work,
+    next: Omit<NextAttempt, 'address' | 'messageId'>,
+  ): void => {
+    this.#channel(channel)?.retry?.({ ...next, address, messageId: message.id })
   }
 
   /** A waiting message was removed from the queue. */

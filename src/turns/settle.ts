@@ -7,7 +7,8 @@ import { isWebAddress, readMediaTokens } from '../media/media-tokens.js'
 import { readHeartbeatAnswer } from '../prompt/heartbeat.js'
 import type { TurnOutcome } from '../runtime/agent-runtime.js'
 import { type Attempts, explainFailure, pauseNote } from '../runtime/explain-failure.js'
-import { planRetry } from '../runtime/retry.js'
+import { attemptsInAll, planRetry } from '../runtime/retry.js'
+import { timeAhead } from '../runtime/time-words.js'
 import type { Claim } from '../store/jobs.js'
 import type { NewDelivery } from '../store/outbox.js'
 import type { RecordedEvent } from '../store/events.js'
@@ -46,7 +47,8 @@ export function settlementOf(
   const workedMs = workedBefore + result.durationMs
   // The next heartbeat is the retry; until then nobody's messages wait behind this one.
   const mayRetry = !isFinal && kind !== 'heartbeat'
-  const retry = mayRetry ? planRetry(failure, { failures, timeouts, workedMs }, now, retryLimits) : undefined
+  const tried = { failures, timeouts, workedMs }
+  const retry = mayRetry ? planRetry(failure, tried, now, retryLimits) : undefined
   if (!retry) {
     const problem = `${failure.reason}: ${failure.message}`
     const attempts = 1 + (work.earlier?.count ?? 0)
@@ -56,8 +58,10 @@ export function settlementOf(
     const reply: Reply = { text, notes, isError: true, canRetry: true }
     return { kind: 'failed', problem, ...(!options?.isKnownToFail && { reply }), run, ...keep }
   }
-  const note = retry.isAttempt ? undefined : waitingReply(backend, retry.at)
-  return { kind: 'retry', ...retry, run, ...(note && { note }), ...keep }
+  if (!retry.isAttempt) return { kind: 'retry', ...retry, run, note: waitingReply(backend, retry.at, now), ...keep }
+  const attempts = attemptsInAll(failure, result.durationMs, tried, retryLimits)
+  const next = { attempt: failures + 2, attempts, problem: failure.message }
+  return { kind: 'retry', ...retry, run, next, ...keep }
 }
 
 /** The agent has used up its turns: what it has done counts, and a person can have it continue. */
@@ -218,8 +222,7 @@ function answer(output: string, { directory, canSendFiles }: TurnPlan): Pick<Rep
   return { text, ...(files.length > 0 && { files }) }
 }
 
-function waitingReply(backend: string, waitsUntil: number): Reply {
-  const time = new Date(waitsUntil).toISOString().replace('T', ' ').slice(0, 16)
-  const text = `The limit of ${backend} is reached. Your message waits and is answered after ${time} UTC.`
+function waitingReply(backend: string, waitsUntil: number, now: number): Reply {
+  const text = `The limit of ${backend} is reached. Your message waits, and is tried again ${timeAhead(waitsUntil, now)}.`
   return { text, notes: [], isError: false, waitsUntil }
 }

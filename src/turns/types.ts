@@ -1,7 +1,7 @@
 // Types shared by the parts of a turn.
 
 import type { AgentResult, Approve, SecretFile } from '../backends/types.js'
-import type { ChannelMessage, Reply } from '../channels/types.js'
+import type { ChannelMessage, NextAttempt, Reply } from '../channels/types.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
 import type { RetryLimits } from '../runtime/retry.js'
 import type { Conversation } from '../store/conversations.js'
@@ -89,8 +89,16 @@ export type Settlement =
   /** Without a reply if there is nothing to say, as after a quiet heartbeat. */
   | { kind: 'answered'; run: EndedRun; reply?: Reply; session?: Session }
   | { kind: 'failed'; problem: string; reply?: Reply; run?: EndedRun; session?: Session }
-  /** `note` tells the person why they are waiting. */
-  | { kind: 'retry'; at: number; isAttempt: boolean; run: EndedRun; note?: Reply; session?: Session }
+  /** `note` tells the person why they are waiting; without it `next` does. */
+  | {
+      kind: 'retry'
+      at: number
+      isAttempt: boolean
+      run: EndedRun
+      note?: Reply
+      next?: Pick<NextAttempt, 'attempt' | 'attempts' | 'problem'>
+      session?: Session
+    }
   /** Without a run if cancelled before one began. */
   | { kind: 'cancelled'; run?: EndedRun; session?: Session }
   /** Released unfinished, for another gateway or the next start. */

@@ -7,7 +7,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Steer } from '../backends/types.js'
-import type { Acceptance } from '../channels/types.js'
+import type { Acceptance, NextAttempt } from '../channels/types.js'
 import { wait, within } from '../core/async.js'
 import { oneLine } from '../core/one-line.js'
 import { messageOf } from '../errors.js'
@@ -44,6 +44,7 @@ export interface WorkerOptions {
   onSettled(work: Work): void
   /** Stopped by a person; there will be no answer. */
   onCancelled(work: Work): void
+  onRetry(work: Work, next: Omit<NextAttempt, 'address' | 'messageId'>): void
   /** To show at once, before they are stored. */
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
   onRecorded(work: Work, runId: string, events: RecordedEvent[]): void
@@ -463,6 +464,9 @@ export class Worker {
     if (!isAnswer) replies.wake()
     logSettlement(log, turn.work, backendOf(turn), settlement)
     if (settlement.kind === 'cancelled') this.options.onCancelled(turn.work)
+    if (settlement.kind === 'retry' && settlement.next) {
+      this.options.onRetry(turn.work, { ...settlement.next, startsAt: settlement.at })
+    }
   }
 
   /** Retries until it is written or the claim is lost. On stop, the message is left to its lease. */

@@ -42,7 +42,7 @@ describeEngines('what an agent asks', (engine) => {
             'command: npm install',
             'description: Installs',
             '```',
-            `Allow it with /approve ${short}, with /approve ${short} always for exactly this from now on, or refuse it with /deny ${short}. Without an answer until 12:40 UTC it is refused.`,
+            `Allow it with /approve ${short}, with /approve ${short} always for exactly this from now on, or refuse it with /deny ${short}. Without an answer within 10 min it is refused.`,
           ].join('\n'),
           notes: [],
           isError: false,

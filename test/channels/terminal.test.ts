@@ -43,7 +43,11 @@ it('forgets watchers who have left', async () => {
 
 it('gets a reply again that could not be shown', async () => {
   const channel = new TerminalChannel()
-  channel.attach('here', { onEvent: () => {}, onReply: () => Promise.reject(new Error('The disk is full')) })
+  channel.attach('here', {
+    onEvent: () => {},
+    onRetry: () => {},
+    onReply: () => Promise.reject(new Error('The disk is full')),
+  })
   await expect(channel.send(REPLY)).rejects.toThrow('The disk is full')
 })
 
@@ -62,6 +66,7 @@ function viewer(channel: TerminalChannel, address: string) {
   const seen: unknown[] = []
   const leave = channel.attach(address, {
     onEvent: (event) => seen.push(event),
+    onRetry: (next) => seen.push(next),
     onReply: async (reply) => void seen.push(reply),
   })
   return { seen, leave }

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Approve } from '../../src/backends/types.js'
 import { approveAtTerminal } from '../../src/cli/terminal-approval.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
+import { until } from '../kit/waiting.js'
 
 const NEVER = new AbortController().signal
 const REQUEST = { toolName: 'Bash', toolInput: { command: 'ls' } }
@@ -39,7 +39,7 @@ it('asks one thing after the other', async () => {
   const { approve, input, printed } = setup()
   const first = approve(REQUEST, NEVER)
   const second = approve({ ...REQUEST, toolName: 'Write' }, NEVER)
-  await setImmediate()
+  await until(() => printed() !== '', 'the first question')
   expect(printed()).toBe('\nMay it use Bash {"command":"ls"}? [y/N] ')
   input.write('y\n')
   expect((await first).isAllowed).toBe(true)

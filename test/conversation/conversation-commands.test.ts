@@ -37,7 +37,7 @@ interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' 
 }
 
 /** The agent works until it is stopped, or fails at once. It uses the tools first, of which the first has ended. */
-async function setup({ isFailing = false, tools = [] as string[] } = {}) {
+async function setup({ isFailing = false, tools = [] as string[], takesEdits = false } = {}) {
   const store = await openTestStore({ file: ':memory:' })
   const clock = { now: START }
   let ids = 0
@@ -80,7 +80,8 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   const scrub = (text: string) => createScrubber([SECRET]).scrub(text)
   const parts = { approvals, agents, store, queue, worker, sessions }
   const submit: ContinueDependencies['submit'] = (channel, message) => queue.accept({ channel, ...message })
-  const dependencies = { ...parts, submit, config, isInstalled, modelsOf, scrub, now, newId }
+  const channels = [{ name: CHANNEL, takesEdits }]
+  const dependencies = { ...parts, channels, submit, config, isInstalled, modelsOf, scrub, now, newId }
   const commands = new ConversationCommands(dependencies)
   const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>
     queue.accept({ channel: CHANNEL, address, ...place, platformId: newId(), author, text })
@@ -97,7 +98,8 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     sessions,
     approvals,
     commands,
-    command: (line: string, place: Place = { address: 'a' }) => commands.run(CHANNEL, place, 'ann', line),
+    command: async (line: string, place: Place = { address: 'a' }) =>
+      (await commands.run(CHANNEL, place, 'ann', line)).text,
     suggest: (command: string, typed = '', place: Place = { address: 'a' }) =>
       commands.suggest(CHANNEL, place, command, typed),
     say: (text: string, author = 'ann') => accept('a', text, author),
@@ -446,7 +448,21 @@ describe('/queue', () => {
       `2. bob, 30 s ago: long and of two lines: ${'x'.repeat(31)}…`,
       ...[3, 4, 5, 6, 7, 8, 9, 10].map((place) => `${place}. ann, 30 s ago: again`),
       '… and 5 more',
-      'Edit or delete your message to change it while it waits.',
+      FOLLOWUP,
+    ])
+  })
+
+  it.each([
+    [true, ['Edit or delete your message to change it while it waits.']],
+    [false, []],
+  ])('says how to change what waits if the channel takes edits: %s', async (takesEdits, advice) => {
+    const { command, say, work } = await setup({ takesEdits })
+    await work((await say('one')).messageId)
+    await say('two')
+    expect((await command('/queue')).split('\n')).toEqual([
+      '1. ann, 0 s ago, worked on: one',
+      '2. ann, 0 s ago: two',
+      ...advice,
       FOLLOWUP,
     ])
   })
@@ -466,7 +482,7 @@ describe('/queue', () => {
   })
 
   it('has nothing to change when nothing waits', async () => {
-    const { command, say, work } = await setup()
+    const { command, say, work } = await setup({ takesEdits: true })
     await work((await say('one')).messageId)
     expect(await command('/queue')).toEqual(`1. ann, 0 s ago, worked on: one\n${FOLLOWUP}`)
   })

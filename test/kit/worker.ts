@@ -13,6 +13,7 @@ export function createWorker(
     replies: { claim: async () => undefined, send() {}, wake() {} },
     onSettled() {},
     onCancelled() {},
+    onRetry() {},
     onEvents() {},
     onRecorded() {},
     onStep() {},

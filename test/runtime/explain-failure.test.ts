@@ -60,6 +60,7 @@ describe('a limit', () => {
   it.each([
     ['today', NOW + 80 * MINUTE_MS, ' until 13:50 UTC. Try it again after that'],
     ['tomorrow', NOW + 720 * MINUTE_MS, ' until 2026-11-17 00:30 UTC. Try it again after that'],
+    ['soon', NOW + 34 * MINUTE_MS, '. Try it again in 34 min'],
     ['already', NOW - 1, '. Try it again later'],
     ['nobody knows when', undefined, '. Try it again later'],
   ])('that ends %s', (_, retryAt, words) => {

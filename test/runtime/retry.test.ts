@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { FailureReason } from '../../src/backends/types.js'
-import { planRetry } from '../../src/runtime/retry.js'
+import { attemptsInAll, planRetry } from '../../src/runtime/retry.js'
 
 const NOW = 1_000_000
 
@@ -73,5 +73,20 @@ describe('a retry', () => {
 
   it('takes no notice of a time that other failures name', () => {
     expect(plan('exit', 0, NOW + 3_600_000)).toEqual({ at: NOW + 5_000, isAttempt: true })
+  })
+})
+
+describe('the attempts in all', () => {
+  it.each([
+    ['a failure', 'exit', 0, {}, 4],
+    ['a second failure', 'exit', 1, {}, 4],
+    ['the last failure', 'exit', 3, {}, 4],
+    ['a time-out that is tried again once', 'timeout', 0, { timeoutRetries: 1 }, 2],
+    ['a time-out, within half of the time for all', 'timeout', 0, { totalMs: 120_000 }, 2],
+    ['what no retry can help', 'auth', 0, {}, 1],
+  ] as const)('after %s', (_, reason, failures, limits, attempts) => {
+    const failure = { reason, message: 'no', report: 'no' }
+    const tried = { failures, timeouts: 0, workedMs: 60_000 }
+    expect(attemptsInAll(failure, 60_000, tried, limits)).toBe(attempts)
   })
 })

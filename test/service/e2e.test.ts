@@ -65,11 +65,17 @@ it('tells a client that the agent has paused, and lets it go on in its session',
     answer: answer.body,
   }).toMatchObject({
     end: { name: 'complete', data: { status: 'answered', exit_code: 1, reason: 'max_turns' } },
-    command: { state: 'answered', result: 'Half of it.', error: { reason: 'max_turns' } },
+    command: {
+      ...{ state: 'answered', result: 'Half of it.', error: { reason: 'max_turns' } },
+      runs: [{ state: 'answered', is_paused: true }],
+    },
     first: { is_change: true, text: 'It continues.' },
     second: { is_change: false, text: 'It was continued already.', message_id: null },
     last: { name: 'complete', data: { status: 'answered', exit_code: 0 } },
-    answer: { result: 'You said: Continue where you stopped.', session_id: command.body['session_id'], error: null },
+    answer: {
+      ...{ result: 'You said: Continue where you stopped.', session_id: command.body['session_id'], error: null },
+      runs: [{ is_paused: false }],
+    },
   })
 })
 

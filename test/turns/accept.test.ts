@@ -28,6 +28,7 @@ async function setup() {
     asked.push(given)
     return 'Done.'
   }
+  const run = async (...given: unknown[]) => ({ text: await answer(...given), isChange: true })
   const host = channelHost('chat', {
     config: {
       home: join(directory, 'data'),
@@ -40,7 +41,7 @@ async function setup() {
     queue,
     worker: { accept: (...args) => queue.accept(...args), endMessage() {} },
     sender: { wake() {} },
-    commands: { run: answer, button: answer, suggest: async () => [] } as unknown as ConversationCommands,
+    commands: { run, button: answer, suggest: async () => [] } as unknown as ConversationCommands,
     hooks: { fire: (name, payload) => fired.push([name, payload]) },
     audience: { accepted: (acceptance) => void taken.push(acceptance), undelivered() {} },
     onStep() {},

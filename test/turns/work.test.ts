@@ -859,7 +859,7 @@ describe('a turn that fails', () => {
       worker.wake()
     }
     const text =
-      'The limit of claude is reached until 03:08 UTC. Try it again after that, or choose another agent ' +
+      'The limit of claude is reached. Try it again in 59 s, or choose another agent ' +
       'with /backend.\n\nIt said: Slow down'
     expect([clock.now - START, await replies()]).toEqual([3 * 59_000, [failure(text)]])
   })
@@ -890,7 +890,7 @@ describe('a turn that fails', () => {
     const answered = await turn(2)
     answered.finish(succeeded('hi'))
     await idle()
-    const note = 'The limit of claude is reached. Your message waits and is answered after 2026-01-02 04:04 UTC.'
+    const note = 'The limit of claude is reached. Your message waits, and is tried again at 04:04 UTC.'
     expect([wait, answered.work.claim.failures, await replies()]).toEqual([
       [{ state: 'ready', inMs: 3_605_000, failures: 0 }],
       0,

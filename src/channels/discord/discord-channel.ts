@@ -17,6 +17,7 @@ import type {
   EndedQuestion,
   Forgotten,
   LiveEvent,
+  NextAttempt,
   OutgoingReply,
 } from '../types.js'
 import type { AccessLists } from './access.js'
@@ -71,6 +72,7 @@ const CLOSE_WITHIN_MS = 2_000
 export class DiscordChannel implements Channel {
   readonly name = 'discord'
   readonly takesFiles = true
+  readonly takesEdits = true
   readonly showsOutcomes = true
   readonly #api: DiscordApi
   readonly #channels: ChannelCache
@@ -170,6 +172,10 @@ export class DiscordChannel implements Channel {
       ? (): void => this.#forget(messageId)
       : (): void => this.#finish(messageId, progress.remove())
     this.#removalTimers.set(messageId, setTimeout(discard, REMOVE_PROGRESS_MS).unref())
+  }
+
+  retry(next: NextAttempt): void {
+    this.#progress.get(next.messageId)?.retry(next)
   }
 
   forget({ address, messageId, platformIds }: Forgotten): void {

@@ -3,6 +3,7 @@
 import { abortable, wait } from '../../core/async.js'
 import { type APIMessage, MessageFlags } from 'discord.js'
 import type { AgentEvent } from '../../backends/types.js'
+import type { NextAttempt } from '../types.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { codeOf, type DiscordApi, isAfter, snowflakeAt } from './api.js'
@@ -67,6 +68,13 @@ export class ProgressMessage {
       if (event.type === 'output') this.#text += event.content
       this.#status = statusOf(event) ?? this.#status
     }
+    this.#pump ??= this.#keepShowing()
+  }
+
+  /** The turn has failed, and there is another one. */
+  retry({ problem, attempt, attempts, startsAt }: Omit<NextAttempt, 'address' | 'messageId'>): void {
+    const starts = `attempt ${attempt} of ${attempts} starts <t:${Math.ceil(startsAt / 1000)}:R>`
+    this.#status = `⚠️ ${plainLine(problem)} · ${starts}`
     this.#pump ??= this.#keepShowing()
   }
 

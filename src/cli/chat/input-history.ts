@@ -1,12 +1,28 @@
 // What was typed before: one entry per line, the latest last. An entry of several lines is JSON behind a mark, so that a
 // file of an earlier version, which has none, is read as it is.
+//
+// Several chats may write at once, and none may lose what another one wrote. So the file is only appended to, by its name
+// and in one write, and a file that is full is renamed, to a name of its own. Whoever has opened it just before still
+// writes into it; whoever renames at the same moment renames the next one, which is then small. Both are read.
 
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 
 const MARK = '\u001E'
 const MAX_ENTRIES = 500
 /** Longer ones, such as a pasted log, are not kept. */
 export const LONGEST_ENTRY = 10_000
+const FULL_BYTES = 128 * 1024
 
 export class InputHistory {
   #entries: string[]
@@ -17,29 +33,40 @@ export class InputHistory {
 
   constructor(
     private readonly file: string,
+    private readonly now: () => number,
     private readonly onProblem: (error: unknown) => void,
   ) {
-    this.#entries = readEntries(file)
+    // Before the others: what is renamed in between is read twice, rather than not at all.
+    const latest = readEntries(file)
+    this.#entries = latestOf([...fullFiles(file).toReversed().flatMap(readEntries), ...latest])
     this.#index = this.#entries.length
   }
 
-  /** Contract: the same text is kept once, as the latest. */
+  /** Contract: the same text is offered once, as the latest. */
   add(text: string): void {
     if (text.length <= LONGEST_ENTRY) {
-      this.#entries = [...this.#entries.filter((entry) => entry !== text), text].slice(-MAX_ENTRIES)
-      this.#write()
+      this.#entries = latestOf([...this.#entries, text])
+      try {
+        if (append(this.file, encodeEntries([text])) >= FULL_BYTES) this.#beginAnother()
+      } catch (error) {
+        this.onProblem(error)
+      }
     }
     this.#index = this.#entries.length
   }
 
-  #write(): void {
-    // Several chats may be open: each has a file of its own until it is whole.
-    const temporary = `${this.file}.${process.pid}`
+  /** Removes what nobody is offered any more. */
+  #beginAnother(): void {
     try {
-      writeFileSync(temporary, encodeEntries(this.#entries), { mode: 0o600 })
-      renameSync(temporary, this.file)
+      renameSync(this.file, `${this.file}.${this.now()}-${process.pid}`)
     } catch (error) {
-      this.onProblem(error)
+      // Another chat has done it.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+    let entries = 0
+    for (const name of fullFiles(this.file)) {
+      if (entries >= MAX_ENTRIES) rmSync(name, { force: true })
+      else entries += readEntries(name).length
     }
   }
 
@@ -76,9 +103,41 @@ function decode(line: string): string {
   }
 }
 
+/** Returns how long the file is now. */
+function append(file: string, lines: string): number {
+  const fd = openSync(file, 'a+', 0o600)
+  try {
+    const { size } = fstatSync(fd)
+    const last = Buffer.alloc(1)
+    const isCutOff = readSync(fd, last, 0, 1, size - 1) === 1 && last.toString() !== '\n'
+    // What was cut off, as by a full disk, must not swallow the next entry.
+    appendFileSync(fd, isCutOff ? `\n${lines}` : lines)
+    return fstatSync(fd).size
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** The latest first. */
+function fullFiles(file: string): string[] {
+  try {
+    const directory = dirname(file)
+    const isFull = (name: string): boolean =>
+      name.startsWith(`${basename(file)}.`) && /^\d+-\d+$/.test(name.slice(basename(file).length + 1))
+    const names = readdirSync(directory).filter(isFull).toSorted().toReversed()
+    return names.map((name) => join(directory, name))
+  } catch {
+    return [] // No history yet.
+  }
+}
+
+function latestOf(entries: string[]): string[] {
+  return [...new Set(entries.toReversed())].slice(0, MAX_ENTRIES).toReversed()
+}
+
 function readEntries(file: string): string[] {
   try {
-    return decodeEntries(readFileSync(file, 'utf8')).slice(-MAX_ENTRIES)
+    return decodeEntries(readFileSync(file, 'utf8'))
   } catch {
     return [] // No history yet.
   }

@@ -1,9 +1,14 @@
 /** In the time of this terminal; with the date if it is not today. */
 export function localTime(at: number, now: number): string {
+  const isToday = new Date(at).toDateString() === new Date(now).toDateString()
+  return isToday ? localDateTime(at).slice(-5) : localDateTime(at)
+}
+
+/** Such as `2026-03-29 03:00`. */
+export function localDateTime(at: number): string {
   const date = new Date(at)
-  const time = `${two(date.getHours())}:${two(date.getMinutes())}`
-  const isToday = date.toDateString() === new Date(now).toDateString()
-  return isToday ? time : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`
 }
 
 /** The gateway's times, such as `13:50 UTC`, which is today's unless it has a date, in the time of this terminal. */
@@ -12,6 +17,14 @@ export function withLocalTimes(text: string, now: number): string {
     const at = Date.parse(`${date ?? new Date(now).toISOString().slice(0, 10)}T${String(time)}Z`)
     return Number.isNaN(at) ? whole : localTime(at, now)
   })
+}
+
+/** `85 s` as a clock shows it: `1:25`. */
+export function clock(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
+  if (seconds < 60) return `${seconds}s`
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
 }
 
 function two(value: number): string {

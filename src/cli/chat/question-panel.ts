@@ -76,14 +76,16 @@ export class QuestionPanel {
     return key === 'a' && question.remembers ? { id: question.id, decision: 'allow', remember: 'this' } : undefined
   }
 
-  close(id: string): void {
-    this.#answered.add(id)
+  /** Contract: rejects if it could not be answered; then it is asked again. */
+  async decide(decision: Decision, answer: (decision: Decision) => Promise<void>): Promise<void> {
+    this.#answered.add(decision.id)
     this.update(this.#open)
-  }
-
-  /** It could not be answered after all. */
-  reopen(id: string): void {
-    this.#answered.delete(id)
+    try {
+      await answer(decision)
+    } catch (error) {
+      this.#answered.delete(decision.id)
+      throw error
+    }
   }
 
   stop(): void {

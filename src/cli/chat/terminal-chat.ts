@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import type { ReadStream, WriteStream } from 'node:tty'
 import { COMMANDS } from '../../conversation/command-descriptions.js'
-import { GatewayError, messageOf } from '../../errors.js'
+import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { describeBytes } from '../../media/byte-size.js'
 import type { ChatSession } from '../chat-session.js'
@@ -40,6 +40,7 @@ interface TerminalChatOptions {
   historyFile: string
   conversation: string
   log: Log
+  now(): number
 }
 
 const PROMPT = '> '
@@ -82,13 +83,13 @@ export class TerminalChat {
   readonly #resized = (): void => this.view.draw()
 
   constructor(private readonly options: TerminalChatOptions) {
-    const { stdin, stdout, environment, historyFile, log } = options
+    const { stdin, stdout, environment, historyFile, log, now } = options
     this.#screen = new Screen(stdout, painter(!environment['NO_COLOR']))
-    this.view = new TerminalView(this.#screen, this.#inputState(), Date.now)
+    this.view = new TerminalView(this.#screen, this.#inputState(), now)
     this.left = new Promise((resolve) => {
       this.#leave = resolve
     })
-    this.#history = new InputHistory(historyFile, (error) => {
+    this.#history = new InputHistory(historyFile, now, (error) => {
       log.warn('chat-history.not-written', { error: messageOf(error) })
     })
     this.#terminal = new RawTerminal({
@@ -314,14 +315,9 @@ export class TerminalChat {
   }
 
   async #decide(decision: Decision): Promise<void> {
-    const { questions } = this.view
-    questions.close(decision.id)
     try {
-      const control = this.#session?.control
-      if (!control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
-      await control.call('approvals.answer', decision)
+      await this.view.questions.decide(decision, async (given) => this.#session?.answerQuestion(given))
     } catch (error) {
-      questions.reopen(decision.id)
       this.view.note(`Error: ${messageOf(error)}`)
     }
   }

@@ -1,10 +1,11 @@
 // What an agent did with a tool, as quiet lines.
 
 import type { AgentEvent } from '../../backends/types.js'
-import { cutLine, diffOf } from '../../core/line-diff.js'
+import { cutLine, type DiffLine, diffOf } from '../../core/line-diff.js'
 import { oneLine, printableLines } from '../../core/one-line.js'
 import { fileChangesOf, subjectOf } from '../../core/tool-input.js'
 import { codeSpans } from './code-colours.js'
+import { clock } from './local-time.js'
 import { type Line, type Span, span, truncate, widthOfLine } from './styled-text.js'
 
 export interface RunningTool {
@@ -46,15 +47,6 @@ export function subjectWithin(input: Record<string, unknown>, directory: string 
   return directory !== undefined && subject.startsWith(`${directory}/`) ? subject.slice(directory.length + 1) : subject
 }
 
-/** `85 s` as a clock shows it: `1:25`. */
-export function clock(milliseconds: number): string {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
-  if (seconds < 60) return `${seconds}s`
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
-  const two = (value: number): string => String(value).padStart(2, '0')
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
-}
-
 /** At most this many lines, then how many there are more. */
 export function fold<T>(lines: readonly T[], shown: number): { lines: readonly T[]; more: number } {
   // Saying that one line is left out takes a line.
@@ -69,16 +61,33 @@ function toolLine(mark: Span, { name, subject }: RunningTool, durationMs: number
 }
 
 function changeLines({ name, input }: RunningTool, width: number): Line[] {
-  const lines = fileChangesOf(name, input).flatMap((change): Line[] =>
-    change.kind === 'patch'
-      ? change.patch.split('\n').map((line) => codeSpans(cutLine(line), 'diff'))
-      : diffOf(change.before, change.after).map(({ kind, text }) => {
-          if (kind === 'added') return [span(`+ ${text}`, 'green')]
-          if (kind === 'removed') return [span(`- ${text}`, 'red')]
-          return [span(kind === 'gap' ? text : `  ${text}`, 'dim')]
-        }),
-  )
-  return folded(lines, SHOWN_CHANGES, width)
+  let moreBehind = 0
+  const lines = fileChangesOf(name, input).flatMap((change): (() => Line)[] => {
+    if (change.kind === 'edit') return diffOf(change.before, change.after).map((line) => () => diffSpans(line))
+    const { lines: first, more } = firstLines(change.patch, SHOWN_CHANGES + 2)
+    moreBehind += more
+    return first.map((line) => () => codeSpans(cutLine(line), 'diff'))
+  })
+  return folded(lines, SHOWN_CHANGES, width, moreBehind)
+}
+
+function diffSpans({ kind, text }: DiffLine): Line {
+  if (kind === 'added') return [span(`+ ${text}`, 'green')]
+  if (kind === 'removed') return [span(`- ${text}`, 'red')]
+  return [span(kind === 'gap' ? text : `  ${text}`, 'dim')]
+}
+
+/** At most this many lines. The others are only counted. */
+function firstLines(text: string, count: number): { lines: string[]; more: number } {
+  const lines = text.split('\n', count)
+  const length = lines.reduce((sum, line) => sum + line.length + 1, 0)
+  return { lines, more: length > text.length ? 0 : countLines(text, length) }
+}
+
+function countLines(text: string, from: number): number {
+  let count = 1
+  for (let end = text.indexOf('\n', from); end !== -1; end = text.indexOf('\n', end + 1)) count += 1
+  return count
 }
 
 function outputLines({ name }: RunningTool, { content, isError }: ToolResult, width: number): Line[] {
@@ -90,17 +99,18 @@ function outputLines({ name }: RunningTool, { content, isError }: ToolResult, wi
   if (!isError && READING_TOOL.test(name)) return [indented([span(linesText(lines.length + more), 'dim')], width)]
   const formats = isError ? (['red'] as const) : (['dim'] as const)
   return folded(
-    lines.map((line) => [span(cutLine(line), ...formats)]),
+    lines.map((line) => () => [span(cutLine(line), ...formats)]),
     SHOWN_OUTPUT,
     width,
     more,
   )
 }
 
-function folded(all: Line[], shown: number, width: number, moreBehind = 0): Line[] {
+/** Only what is shown is styled. */
+function folded(all: (() => Line)[], shown: number, width: number, moreBehind = 0): Line[] {
   const { lines, more } = fold(all, shown)
   const left = more + moreBehind
-  const rows = lines.map((line) => indented(line, width))
+  const rows = lines.map((line) => indented(line(), width))
   return left === 0 ? rows : [...rows, indented([span(`… ${linesText(left, 'more ')}`, 'dim')], width)]
 }
 

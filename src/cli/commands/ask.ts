@@ -91,7 +91,7 @@ export function registerAsk(program: Command, context: CommandContext): void {
 /** Runs one turn: the answer streams to stdout, the activity to stderr. */
 export async function ask(options: AskOptions): Promise<AgentResult> {
   const { backend, request, notices = [], isJson, stdout, stderr, signal, scrubber } = options
-  const printer = new TurnPrinter(stdout, stderr)
+  const printer = new TurnPrinter(stdout, stderr, Date.now)
   let result: AgentResult | undefined
   const events = new EventScrubber(scrubber)
   const { onEvent } = withNotices((event) => {

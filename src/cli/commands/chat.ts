@@ -12,7 +12,9 @@ import { makeHome, startGateway } from '../../gateway.js'
 import { requireBackend } from '../../runtime/required-agents.js'
 import type { Log, LogDestination } from '../../log.js'
 import type { TerminalView } from '../chat/terminal-view.js'
+import { PlainChat, PlainChatView } from '../chat/plain-chat.js'
 import { PlainView } from '../chat/plain-view.js'
+import { TypedLines } from '../chat/typed-lines.js'
 import { ChatSession, type ChatView } from '../chat-session.js'
 import { terminalSafe } from '../terminal-safe.js'
 import { DEMO_AGENT_NAME } from './start.js'
@@ -90,7 +92,8 @@ async function chatOnScreen(options: ChatOptions): Promise<number> {
   }
   const log = options.openLog(destination)
   const historyFile = historyFileIn(config.home)
-  const terminal = new TerminalChat({ stdin, stdout, environment, historyFile, conversation, log })
+  const about = { historyFile, conversation, log, now: Date.now }
+  const terminal = new TerminalChat({ stdin, stdout, environment, ...about })
   const session = newSession(options, terminal.view, false)
   const leaving = Promise.race([terminal.left, aborted(signal)])
   let closeGateway = async (): Promise<void> => {}
@@ -133,8 +136,9 @@ async function chatOnScreen(options: ChatOptions): Promise<number> {
 async function chatInPlainText(options: ChatOptions, isPerson: boolean): Promise<number> {
   const { stdin, stdout, stderr, signal } = options
   const log = options.openLog()
-  const view = new PlainView(terminalSafe(stdout), terminalSafe(stderr), stdout.columns || 120)
-  const session = newSession(options, view, !isPerson)
+  const shown = [terminalSafe(stdout), terminalSafe(stderr), stdout.columns || 120, Date.now] as const
+  const personal = isPerson ? new PlainChatView(...shown) : undefined
+  const session = newSession(options, personal ?? new PlainView(...shown), !isPerson)
   const { control, gateway } = await connectOrStart(options, log, (push) => session.onPush(push), aborted(signal))
   let lines: Interface | undefined
   try {
@@ -142,7 +146,7 @@ async function chatInPlainText(options: ChatOptions, isPerson: boolean): Promise
     if (isPerson) stderr.write(`${gateway.words}. /help lists what else you can do.\n`)
     // Not before: lines that nobody listens to are lost.
     lines = createInterface({ input: stdin, terminal: false })
-    await untilDone(session, lines, options)
+    await untilDone(session, lines, options, personal && new PlainChat(personal, session))
     if (!isPerson && session.hasOnlyBlanks) {
       stderr.write('The message is empty. Write what the agent should do.\n')
       return 1
@@ -152,6 +156,7 @@ async function chatInPlainText(options: ChatOptions, isPerson: boolean): Promise
     return isPerson ? 0 : 1
   } finally {
     lines?.close()
+    personal?.questions.stop()
     await session.close()
     await control.close()
   }
@@ -227,7 +232,12 @@ async function startOwnGateway(
 }
 
 /** Settles when the input has ended and everything is answered, or when somebody ends it. */
-async function untilDone(session: ChatSession, lines: Interface, { signal, onInterrupt }: ChatOptions): Promise<void> {
+async function untilDone(
+  session: ChatSession,
+  lines: Interface,
+  { signal, onInterrupt }: ChatOptions,
+  person: PlainChat | undefined,
+): Promise<void> {
   await new Promise<void>((resolve) => {
     let taking: Promise<void> = Promise.resolve()
     let isStopping = false
@@ -237,10 +247,15 @@ async function untilDone(session: ChatSession, lines: Interface, { signal, onInt
       await session.stopTurn()
       isStopping = false
     }
-    lines.on('line', (line) => {
-      taking = taking.then(() => (line.trim() === '/quit' ? resolve() : session.take(line)))
+    const take = (text: string): void => {
+      taking = taking.then(() => (text.trim() === '/quit' ? resolve() : (person ?? session).take(text)))
+    }
+    const typed = new TypedLines(take)
+    lines.on('line', (line) => (person ? typed.push(line) : take(line)))
+    lines.once('close', () => {
+      typed.end()
+      void taking.then(() => session.answered()).then(resolve)
     })
-    lines.once('close', () => void taking.then(() => session.answered()).then(resolve))
     onInterrupt(() => void interrupt())
     void aborted(signal).then(resolve)
   })

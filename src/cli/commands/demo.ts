@@ -201,6 +201,7 @@ class Stage {
       if (push.messageId !== undefined) this.#answer(address, push.messageId, push.text)
       return
     }
+    if (push.kind !== 'event') return
     const { event } = push
     if (event.type === 'output') this.#stream(address, event.content)
     if (event.type === 'tool_use') this.#line(address, 'tool', `${event.toolName} ${JSON.stringify(event.toolInput)}`)

@@ -3,6 +3,8 @@ import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import type { QueuedMessage } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
+import { timeAhead } from '../../runtime/time-words.js'
+import { withLocalTimes } from '../chat/local-time.js'
 import { defineList } from '../list-command.js'
 import { age, type Columns, conversationName, type ListOptions, section, shortId, workingGateways } from '../listing.js'
 
@@ -92,5 +94,5 @@ function describeState({ state, dueAt, failures, position }: QueuedMessage, isWo
   if (state === 'active') return isWorking ? 'worked on' : 'cut off; the next gateway takes it up'
   if (dueAt <= now) return 'next'
   const failed = failures === 0 ? '' : `, failed ${failures} ${failures === 1 ? 'time' : 'times'}`
-  return `tried again in ${Math.ceil((dueAt - now) / 1000)} s${failed}`
+  return `tried again ${withLocalTimes(timeAhead(dueAt, now), now)}${failed}`
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { AgentEvent, TokenUsage } from '../../backends/types.js'
-import type { RunRecord } from '../../store/runs.js'
+import { isPaused, type RunRecord } from '../../store/runs.js'
 import type { RunState } from '../../store/schema.js'
 import type { Store } from '../../store/store.js'
 import type { CommandContext } from '../command-context.js'
@@ -44,6 +44,7 @@ export async function runsList(store: Tables, options: ListOptions): Promise<str
     (await store.runs.list(options.limit)).map(async (run) => ({
       ...run,
       state: describeState(run, isWorking(run.gatewayId)),
+      isPaused: isPaused(run, (await store.inbox.get(run.messageId))?.kind),
       conversation: await nameOf(store, run),
     })),
   )
@@ -53,8 +54,9 @@ export async function runsList(store: Tables, options: ListOptions): Promise<str
     TOOK: duration,
     CONVERSATION: ({ conversation }) => conversation,
     AGENT: ({ backend }) => backend,
-    STATE: ({ state }) => state,
-    ANSWER: ({ result }) => result?.failure?.message ?? result?.finalOutput ?? '',
+    STATE: shownState,
+    ANSWER: ({ result, isPaused }) =>
+      (isPaused ? result?.finalOutput : undefined) ?? result?.failure?.message ?? result?.finalOutput ?? '',
   })
 }
 
@@ -65,17 +67,18 @@ export async function runsShow(
   { isJson, width }: { isJson: boolean; width: number },
 ): Promise<string> {
   const found = await findRun(store, id)
-  const run = { ...found, state: describeState(found, (await workingGateways(store))(found.gatewayId)) }
+  const message = await store.inbox.get(found.messageId)
+  const state = describeState(found, (await workingGateways(store))(found.gatewayId))
+  const run = { ...found, state, isPaused: isPaused(found, message?.kind) }
   const events = await store.events.list(run.id)
   if (isJson) return JSON.stringify({ ...run, events }, null, 2)
-  const message = await store.inbox.get(run.messageId)
   const facts = [
     ['run', run.id],
     ['conversation', await nameOf(store, run)],
     ['message', `${run.messageId}${message ? `: ${message.text}` : ''}`],
     ['agent', `${run.backend}${run.model === undefined ? '' : `, model ${run.model}`}`],
     ['session', run.sessionId ?? '-'],
-    ['state', run.state],
+    ['state', run.isPaused ? 'paused at its limit of turns; /continue goes on' : run.state],
     ['started', localTime(run.startedAt)],
     ['took', duration(run)],
     ...(run.metadata ? [['metadata', JSON.stringify(run.metadata)]] : []),
@@ -112,6 +115,10 @@ async function nameOf({ conversations }: Tables, { conversationId }: RunRecord):
 /** A run whose gateway died is marked as ended only when another gateway takes over its message. */
 function describeState({ state }: RunRecord, isWorking: boolean): RunState {
   return state === 'running' && !isWorking ? 'interrupted' : state
+}
+
+function shownState({ state, isPaused }: { state: RunState; isPaused: boolean }): RunState | 'paused' {
+  return isPaused ? 'paused' : state
 }
 
 function duration({ startedAt, endedAt }: RunRecord): string {

@@ -57,6 +57,7 @@ export function gatewayHandlers(
       if (projectId !== undefined) await chooseProject(gateway, terminal.name, address, projectId, now)
       const detach = terminal.attach(address, {
         onEvent: (event) => peer.push({ kind: 'event', ...event }),
+        onRetry: (next) => peer.push({ kind: 'retry', ...next }),
         onReply: async ({ files, ...reply }) => {
           const message = reply.messageId === undefined ? undefined : await store.inbox.get(reply.messageId)
           const shownFiles = await showFiles(files, host)
@@ -122,9 +123,10 @@ export function gatewayHandlers(
 
     send: ({ to, text }) => scheduler.say(to, text),
 
-    'chat.command': async ({ address, author, line }) => ({
-      answer: await host.onCommand(placeOf(address), author, line),
-    }),
+    'chat.command': async ({ address, author, line }) => {
+      const { text: answer, messageId } = await host.runCommand(placeOf(address), author, line)
+      return defined({ answer, messageId })
+    },
   }
 }
 

@@ -14,6 +14,7 @@ import {
   type Acceptance,
   EVENT_KINDS,
   type LiveEvent,
+  type NextAttempt,
   type OutgoingReply,
   type Question,
   type Suggestion,
@@ -90,7 +91,8 @@ interface Results {
   /** Those that wait for an answer, oldest first. */
   'chat.questions': { questions: OpenQuestion[] }
   'chat.suggest': { suggestions: Suggestion[] }
-  'chat.command': { answer: string }
+  /** `messageId` is that of a message which the command has sent for the person. */
+  'chat.command': { answer: string; messageId?: string }
   'event.send': Acceptance
   /** With the full id. */
   'queue.retry': { id: string; kind: 'message' | 'reply' }
@@ -156,6 +158,8 @@ export interface ShownReply {
   text: string
   notes: string[]
   isError: boolean
+  /** Says how long the message waits, and is no answer. */
+  waitsUntil?: number
   shownFiles?: ShownFile[]
   question?: Question
 }
@@ -165,6 +169,7 @@ export type ShownFile = { place: string } | { problem: string }
 
 export type Push =
   | ({ kind: 'event' } & LiveEvent)
+  | ({ kind: 'retry' } & NextAttempt)
   /** `isLast`: the message gets no further reply. */
   | ({ kind: 'reply'; isLast: boolean; shownFiles?: ShownFile[] } & Omit<OutgoingReply, 'files'>)
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { AgentFailure, AgentRequest, AgentResult, BackendName } from '../../backends/types.js'
 import { oneLine } from '../../core/one-line.js'
 import { EventScrubber, type Scrubber } from '../../credentials/scrubber.js'
-import { timeOfDay } from '../../runtime/time-words.js'
+import { localTime } from '../chat/local-time.js'
 import type { ProbedAgent } from '../probed-agents.js'
 import { adviceToRun } from './agents-report.js'
 import type { Finding } from './findings.js'
@@ -87,7 +87,7 @@ function explain(failure: AgentFailure, { name, model, login, now }: Context): O
       return { text: `${name}: its key or login was refused`, details: [words, ...fix] }
     case 'rate_limit': {
       const { retryAt = 0 } = failure
-      const until = retryAt > now ? ` until ${timeOfDay(retryAt, now)}` : ''
+      const until = retryAt > now ? ` until ${localTime(retryAt, now)}` : ''
       return { text: `${name}: its quota is used up${until}`, details: [words, 'Wait, or choose another agent.'] }
     }
     case 'model_unknown': {

@@ -112,6 +112,7 @@ export const runSchema = z.object({
   provider: runnerSchema,
   model: z.string().nullable(),
   state: z.enum(['running', 'answered', 'failed', 'cancelled', 'interrupted']),
+  is_paused: z.boolean().describe('Whether the agent has stopped at its limit of turns, and can go on in its session.'),
   session_id: z.string().nullable(),
   exit_code: z.number().nullable(),
   duration_ms: z.number().nullable(),

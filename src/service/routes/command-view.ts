@@ -6,7 +6,7 @@ import type { GatewayParts } from '../../gateway.js'
 import { isWebAddress, readMediaTokens } from '../../media/media-tokens.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Message } from '../../store/inbox.js'
-import type { LastRun, RunRecord } from '../../store/runs.js'
+import { isPaused, type LastRun, type RunRecord } from '../../store/runs.js'
 import { DROPPED } from '../../streams/numbered-event.js'
 import * as api from '../api/commands.js'
 import { tokenUsageSchema, type Usage } from '../api/values.js'
@@ -49,7 +49,7 @@ export async function commandView(
     usage: usageView(usages.length === 0 ? undefined : usages.reduce((sum, usage) => combineUsage(sum, usage))),
     costUsd: costs.length === 0 ? undefined : costs.reduce((sum, cost) => sum + cost),
     metadata: options.metadata ?? {},
-    runs: runs.map(runView),
+    runs: runs.map((run) => runView(run, message)),
   })
 }
 
@@ -97,9 +97,11 @@ export function stateOf({ state }: Message, last: LastRun | undefined): api.Comm
   return last?.state === 'running' ? 'running' : 'queued'
 }
 
-export function runView({ result, ...run }: RunRecord): api.Run {
+export function runView(record: RunRecord, message: Pick<Message, 'kind'> | undefined): api.Run {
+  const { result, ...run } = record
   return toWire(api.runSchema, {
     ...run,
+    isPaused: isPaused(record, message?.kind),
     provider: runnerName(run.backend),
     exitCode: result?.exitCode,
     durationMs: result?.durationMs,

@@ -92,7 +92,7 @@ function messageView(message: Message, replies: Delivery[], runs: RunRecord[]): 
     number: message.seq,
     state: stateOf(message, runs.at(-1)),
     replies: replies.map(saidView),
-    runs: runs.map(runView),
+    runs: runs.map((run) => runView(run, message)),
   })
 }
 

@@ -98,7 +98,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
         ...projectEvent(event),
       }))
       return {
-        run: runView(run),
+        run: runView(run, await store.inbox.get(messageId)),
         conversation_id: conversationId,
         message_id: messageId,
         events,

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
+import { timeOfDay } from '../../../src/runtime/time-words.js'
 import { comeDue } from '../../kit/come-due.js'
 import { steps } from '../../kit/steps-agent.js'
 import { answered, answersIn, beginThread, progressIn, openScene, type Scene } from './stage.js'
@@ -54,9 +55,8 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     await comeDue(stage.config(), scene.gateway, 0)
     // A little later: clocks differ.
     const seconds = end.getTime() / 1000 + 5
-    const day = end.toISOString().slice(0, 16).replace('T', ' ')
     expect([waiting, (await answered(discord, id, 2))[1], hasRetryButton(scene, id)]).toEqual([
-      `The limit of claude is reached. Your message waits and is answered after ${day} UTC.\n\n` +
+      `The limit of claude is reached. Your message waits, and is tried again at ${timeOfDay(end.getTime(), Date.now())}.\n\n` +
         `-# That is <t:${seconds}:t> for you, <t:${seconds}:R>.`,
       'the answer',
       [false, false],
@@ -69,13 +69,13 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     const id = ask(scene, steps({ text: 'I begin.' }, { hold: 'never' }))
     const progress = await until(() => {
       const shown = progressIn(discord, id)
-      return shown?.content.includes('⚠️') && shown
-    }, 'the failure in the progress message')
+      return shown?.content.includes('attempt') && shown
+    }, 'the next attempt in the progress message')
     await skipRetries(scene)
     const answers = await answered(discord, id)
     await until(() => progressIn(discord, id) === undefined, 'the end of the progress message')
     expect([progress.content, answers, hasRetryButton(scene, id), stage.alive()]).toEqual([
-      expect.stringMatching(/\n-# ⚠️ The agent did not finish within [\d.]+ s\. · it is tried again$/),
+      expect.stringMatching(/\n-# ⚠️ The agent did not finish within [\d.]+ s\. · attempt 2 of 4 starts <t:\d+:R>$/),
       [
         // Less if the machine was slow to start.
         expect.stringMatching(

@@ -193,16 +193,19 @@ describe('what is shown while an agent works', () => {
   })
 
   it('starts over with another run', async (context) => {
-    const { show, contents, called } = setup(context)
+    const { show, progress, contents, called } = setup(context)
     show(output('Half of an ans'))
     await called(1)
     show({ type: 'complete', result: { isError: true, durationMs: 1, failure: failure('It *broke*') } })
     await called(2)
-    show(output('A whole answer'), 'run-2')
+    progress.retry({ problem: 'It *broke*', attempt: 2, attempts: 4, startsAt: 1_800_000_000_001 })
     await called(3)
+    show(output('A whole answer'), 'run-2')
+    await called(4)
     expect(contents()).toEqual([
       'Half of an ans\n-# ✍️ writing',
       'Half of an ans\n-# ⚠️ It \\*broke\\* · it is tried again',
+      'Half of an ans\n-# ⚠️ It \\*broke\\* · attempt 2 of 4 starts <t:1800000001:R>',
       'A whole answer\n-# ✍️ writing',
     ])
   })

@@ -23,7 +23,7 @@ const QUESTION: OpenQuestion = {
 const KEYS = 'y allow'
 
 /** A chat with a gateway that never answers `chat.suggest`. */
-async function setup(questions: OpenQuestion[] = []) {
+async function setup(questions: OpenQuestion[] = [], now = Date.now) {
   const directory = temporaryDirectory(onTestFinished)
   const calls: { method: string; parameters: unknown }[] = []
   const results: Record<string, unknown> = {
@@ -55,6 +55,7 @@ async function setup(questions: OpenQuestion[] = []) {
     historyFile: join(directory, 'chat-history'),
     conversation: 'default',
     log: SILENT_LOG,
+    now,
   })
   chat.open()
   let isBack = false
@@ -96,6 +97,16 @@ it('gives the keyboard back on Ctrl-C while Tab waits for the gateway', async ()
   press('hello')
   await shows('> hello')
   expect(screen.text).not.toContain('held')
+})
+
+it('answers no question by a key that was pressed while Tab was looking', async () => {
+  let at = Date.now()
+  // Each look at the clock finds that no key has been pressed for long.
+  const { press, shows, calls } = await setup([QUESTION], () => (at += 10_000))
+  await shows(KEYS)
+  press('\ty')
+  await shows('> y')
+  expect(calls.map(({ method }) => method)).not.toContain('approvals.answer')
 })
 
 it('asks again, and says why, if an answer could not be given', async () => {

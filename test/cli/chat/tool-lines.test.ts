@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
+import { codeSpans } from '../../../src/cli/chat/code-colours.js'
 import { painter } from '../../../src/cli/chat/styled-text.js'
-import { clock, finishedLines, runningLine, subjectWithin } from '../../../src/cli/chat/tool-lines.js'
+import { clock } from '../../../src/cli/chat/local-time.js'
+import { finishedLines, runningLine, subjectWithin } from '../../../src/cli/chat/tool-lines.js'
 
 const { paint } = painter(false)
 
@@ -56,4 +58,23 @@ it('cuts a patch of one huge line', () => {
   const patch = `*** Begin Patch\n*** Update File: a.ts\n+${'漢 '.repeat(500_000)}\n`
   const shown = done('apply_patch', { path: 'a.ts', patch }, 'ok')
   expect(shown).toMatch(/\n {2}\+漢 漢 .*…$/m)
+})
+
+it('styles of a patch of very many lines only those that it shows', () => {
+  const patch = '+ a line\n'.repeat(200_000)
+  // Side by side, and without what others do meanwhile.
+  const took = (work: () => unknown): number => {
+    const { user: before } = process.cpuUsage()
+    work()
+    return process.cpuUsage().user - before
+  }
+  let shown = ''
+  const showing = took(() => {
+    shown = done('apply_patch', { path: 'a.ts', patch }, 'ok')
+  })
+  const stylingAll = took(() => patch.split('\n').map((line) => codeSpans(line, 'diff')))
+  expect([shown.split('\n').slice(-2), showing < stylingAll / 2]).toEqual([
+    ['  + a line', '  … 199971 more lines'],
+    true,
+  ])
 })

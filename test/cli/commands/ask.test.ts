@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
@@ -8,6 +8,7 @@ import { START, type Step } from '../../contract/agent-script.js'
 import { agentPath } from '../../kit/agents.js'
 import { printedAnswer } from '../../contract/wire-formats.js'
 import { DEMO_AGENT } from '../../kit/agents.js'
+import { SCRIPT } from '../../kit/running-command.js'
 import { Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
@@ -23,7 +24,7 @@ describe.concurrent('aetheel ask', () => {
     expect({ ...ended, left: terminal.leftovers() }).toEqual({
       exitCode: 0,
       stdout: 'Let me look.\n\nThere is one file here, poem.txt. I asked a real shell.\n',
-      stderr: expect.stringMatching(/^\n→ Bash \{"command":"ls"\}\n✓ Bash poem\.txt\nSession: [0-9a-f-]{36}\n$/),
+      stderr: expect.stringMatching(/^\n→ Bash ls {2}✓ \d+s\nSession: [0-9a-f-]{36}\n$/),
       left: [],
     })
   })
@@ -43,6 +44,15 @@ describe.concurrent('aetheel ask', () => {
     }
     const { exitCode, stdout } = await terminal.run(['ask', script], { env })
     expect([exitCode, stdout, terminal.leftovers()]).toEqual([0, 'deny\n', []])
+  })
+
+  it.runIf(existsSync(SCRIPT))('asks below the line of the tool', async (test) => {
+    const terminal = new Terminal(test)
+    const ask = terminal.openAtTerminal(['ask', 'edit a file'], { ...DEMO, AGENT_PERMISSIONS: 'ask' })
+    await ask.shows(/^→ Write \S+\nMay it use Write .*\? \[y\/N\]$/)
+    ask.press('y\n')
+    await ask.shows(/ y\n {2}✓ \d+s\nI have written/)
+    expect(await ask.exited).toBe(0)
   })
 
   it('continues a session', async (test) => {

@@ -6,6 +6,7 @@ import { openStore } from '../../../src/store/store.js'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../kit/agents.js'
 import { SILENT_LOG } from '../../kit/log.js'
+import { livingProcesses } from '../../kit/living-processes.js'
 import { SCRIPT } from '../../kit/running-command.js'
 import { type CommandAtTerminal, Terminal } from '../../kit/terminal.js'
 import { until } from '../../kit/waiting.js'
@@ -148,10 +149,12 @@ describe.concurrent('aetheel chat, at a terminal', () => {
   it.runIf(existsSync(SCRIPT))('draws anew when the window changes, and leaves nothing behind', async (test) => {
     const { chat } = await begin(test, DEMO)
     chat.press(`count to ten${ENTER}`)
-    await chat.shows('two,')
-    chat.resize(32, 20)
+    // What is drawn at the moment of a change may still be for the old width: nothing is, once the turn has ended.
+    await chat.shows(/ten\.\n\n>$/)
     chat.press('one two three four five six seven')
-    await chat.shows(/> one two three four five six\s+seven$/)
+    await chat.shows(/> one two three four five six seven$/)
+    chat.resize(32, 20)
+    await chat.shows(/> one two three four five six\n\s*seven$/)
     chat.resize(90, 24)
     await chat.shows(/ten\.\n\n> one two three four five six seven$/)
     const { text, unknown } = chat.terminal
@@ -205,21 +208,37 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     expect(chat.stdout).not.toContain('message.failed')
   })
 
-  it.runIf(existsSync(SCRIPT))('can be left while the gateway does not answer', async (test) => {
-    const terminal = new Terminal(test)
-    mkdirSync(join(terminal.home, '.aetheel'))
-    const silent = createServer()
-    await new Promise<void>((resolve) => {
-      silent.listen(join(terminal.home, '.aetheel', 'gateway.sock'), resolve)
-    })
-    test.onTestFinished(() => void silent.close())
-    const chat = terminal.openAtTerminal(['chat'], DEMO)
-    await chat.shows(/>$/)
-    chat.press(CTRL_C)
-    await chat.shows('Press Ctrl-C again to leave.')
-    chat.press(CTRL_C)
-    expect([await chat.exited, terminal.processes()]).toEqual([0, []])
-  })
+  const leaving: [string, (chat: CommandAtTerminal, pid: number) => Promise<void> | void][] = [
+    [
+      'Ctrl-C',
+      async (chat) => {
+        chat.press(CTRL_C)
+        await chat.shows('Press Ctrl-C again to leave.')
+        chat.press(CTRL_C)
+      },
+    ],
+    ['Ctrl-D', (chat) => chat.press(CTRL_D)],
+    ['SIGTERM', (_, pid) => void process.kill(pid, 'SIGTERM')],
+    ['SIGHUP', (_, pid) => void process.kill(pid, 'SIGHUP')],
+  ]
+  it.runIf(existsSync(SCRIPT)).for(leaving)(
+    'can be left by %s while the gateway does not answer',
+    async ([, leaveBy], test) => {
+      const terminal = new Terminal(test)
+      mkdirSync(join(terminal.home, '.aetheel'))
+      const silent = createServer()
+      await new Promise<void>((resolve) => {
+        silent.listen(join(terminal.home, '.aetheel', 'gateway.sock'), resolve)
+      })
+      test.onTestFinished(() => void silent.close())
+      const chat = terminal.openAtTerminal(['chat'], DEMO)
+      await chat.shows(/>$/)
+      const own = livingProcesses(terminal.directory).find(({ command }) => command.startsWith(process.execPath))
+      await leaveBy(chat, own?.pid ?? 0)
+      expect([await chat.exited, terminal.processes()]).toEqual([0, []])
+      expect(chat.stdout.slice(chat.stdout.indexOf('\u001B[?2004h'))).toContain('\u001B[?2004l')
+    },
+  )
 
   it.runIf(existsSync(SCRIPT))('completes commands, their arguments and files of the project', async (test) => {
     const { terminal, chat } = await begin(test, DEMO)
@@ -314,4 +333,51 @@ describe.concurrent('a question of the agent, at a terminal', () => {
     gateway.kill('SIGTERM')
     expect([exitCode, await gateway.exited, text.includes('expires in')]).toEqual([0, 0, false])
   })
+})
+
+describe.concurrent('aetheel chat, at a simple terminal', () => {
+  const SIMPLE = { TERM: 'dumb' }
+
+  it.runIf(existsSync(SCRIPT))('shows a tool as one line, and what is answered by a letter', async (test) => {
+    const { terminal, chat } = await begin(test, { ...ASK, ...SIMPLE }, [], 200)
+    chat.press('edit a file\n')
+    await chat.shows(/\? claude wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt\n {2}│ [^]*\nAllow Write: /)
+    await chat.shows(
+      'y allow · a always, whatever it does to this file · n deny · d deny with a reason · expires in 10',
+    )
+    chat.press('d\n')
+    await chat.shows('Reason:')
+    chat.press('Not on Fridays.\n')
+    await chat.shows('I have changed nothing: Not on Fridays.')
+    const refused = existsSync(join(terminal.project, 'aetheel-demo.txt'))
+    chat.press('edit a file\n')
+    await chat.shows(/wants to use[^]*wants to use[^]*y allow/)
+    chat.press('y\n')
+    await chat.shows('I have written aetheel-demo.txt.')
+    const { text } = chat.terminal
+    expect([await leave(chat), await messagesOf(terminal), refused, text]).toEqual([
+      0,
+      ['edit a file', 'edit a file'],
+      false,
+      expect.not.stringMatching(/Waits for an answer|\/approve|UTC|\{"/),
+    ])
+    expect(text).toMatch(/^→ Write \S+aetheel-demo\.txt {2}✓ \d+s$/m)
+  })
+
+  it.runIf(existsSync(SCRIPT))(
+    'takes lines that were pasted, or go on behind a backslash, for one message',
+    async (test) => {
+      const { terminal, chat } = await begin(test, { ...DEMO, ...SIMPLE })
+      chat.press('Hello,\n\nmy name is Ada.\n')
+      await chat.shows('you told me earlier')
+      chat.press('What is\\\n')
+      await chat.shows('What is\\')
+      chat.press('my name?\n')
+      await chat.shows(/you told me earlier[^]*you told me earlier/)
+      expect([await leave(chat), await messagesOf(terminal)]).toEqual([
+        0,
+        ['Hello,\n\nmy name is Ada.', 'What is\nmy name?'],
+      ])
+    },
+  )
 })

@@ -8,6 +8,7 @@ import { agentPath } from '../../kit/agents.js'
 import { DEMO_AGENT } from '../../kit/agents.js'
 import { Terminal } from '../../kit/terminal.js'
 import { SILENT_LOG } from '../../kit/log.js'
+import { steps, STEPS_AGENT } from '../../kit/steps-agent.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
@@ -24,7 +25,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
       {
         exitCode: 0,
         stdout: 'Hello Ada. Let me look.\n\nThere is one file here, poem.txt. I asked a real shell.\n',
-        stderr: '\n→ Bash {"command":"ls"}\n✓ Bash poem.txt\n',
+        stderr: expect.stringMatching(/^\n→ Bash ls {2}✓ \d+s\n$/),
       },
       { exitCode: 0, stdout: 'Your name is Ada; you told me earlier in this session.\n', stderr: '' },
       0,
@@ -162,7 +163,40 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     expect(chat).toEqual({
       exitCode: 0,
       stdout: 'Done\n',
-      stderr: '! It failed and is tried again: Out of luck\n',
+      stderr: expect.stringMatching(
+        /^! It failed and is tried again: Out of luck\. Attempt 2 of 4 starts in \d s\.\n$/,
+      ),
+    })
+  })
+
+  it("says until when a limit lasts, in the person's time zone", async (test) => {
+    const terminal = new Terminal(test)
+    const env = { BACKEND_CLI_PATH: STEPS_AGENT, TZ: 'Asia/Tokyo' }
+    const end = new Date(Date.now() + 2 * 3_600_000)
+    const clock = end.toLocaleTimeString('sv', { timeZone: env.TZ, timeStyle: 'short' })
+    const chat = terminal.open(['chat'], env)
+    chat.type(steps({ fail: `You've hit your limit · resets ${clock}` }))
+    await chat.printed(/limit of claude is reached.*\n/)
+    chat.kill('SIGTERM')
+    expect([await chat.exited, chat.stdout, chat.stderr]).toEqual([
+      1,
+      '',
+      expect.stringMatching(
+        new RegExp(
+          `^! The limit of claude is reached\\. Your message waits, and is tried again at (?:[\\d-]{10} )?${clock}\\.\\n`,
+        ),
+      ),
+    ])
+  })
+
+  it('waits for what /continue begins', async (test) => {
+    const terminal = new Terminal(test)
+    const stdin = `${steps({ text: 'Half of it.' }, { pause: true })}\n/continue\n`
+    const chat = await terminal.run(['chat'], { stdin, env: { BACKEND_CLI_PATH: STEPS_AGENT } })
+    expect(chat).toEqual({
+      exitCode: 0,
+      stdout: 'Half of it.\nYou said: Continue where you stopped.\n',
+      stderr: '! Paused after 25 steps, the limit of one message. /continue goes on.\nIt continues.\n',
     })
   })
 
@@ -229,11 +263,14 @@ describe.concurrent('aetheel chat, without a gateway', () => {
     await store.outbox.add({ ...about, id: 'r', seq, reply: { text: 'Drawn.', notes: [], isError: false, files } }, 2)
     await store.outbox.settle({ id: 'r', fence: 0 }, 'delivered', null, 3)
     await store.close()
-    const chat = await terminal.run(['chat'], { stdin: '/history\n', env: { BACKEND_CLI_PATH: DEMO_AGENT } })
+    const chat = await terminal.run(['chat'], {
+      stdin: '/history\n',
+      env: { BACKEND_CLI_PATH: DEMO_AGENT, TZ: 'Asia/Tokyo' },
+    })
     expect(chat).toEqual({
       exitCode: 0,
       stdout: [
-        '1970-01-01 00:00  agent: Drawn.',
+        '1970-01-01 09:00  agent: Drawn.',
         `File: ${join(directory, 'plot.png')}`,
         'File: https://host.example/a.png',
         '',
@@ -250,12 +287,15 @@ describe.concurrent('a question of the agent, in a pipe', () => {
     const chat = await terminal.run(['chat'], { stdin: 'Edit a file.\n' })
     gateway.kill('SIGTERM')
     await gateway.exited
-    expect([chat.exitCode, chat.stdout, chat.stderr, existsSync(join(terminal.project, 'aetheel-demo.txt'))]).toEqual([
+    const about = chat.stderr.split('\n').filter((line) => /wait|refuse|allow|nobody/i.test(line))
+    expect([chat.exitCode, chat.stdout, about, existsSync(join(terminal.project, 'aetheel-demo.txt'))]).toEqual([
       0,
       expect.stringMatching(/^I have changed nothing: Nobody is there who could allow this\. .*\n$/),
-      expect.stringMatching(
-        /^! Refused, since nobody can be asked here: Write: .*aetheel-demo\.txt\. To be asked, run "aetheel chat" in a terminal .*$/m,
-      ),
+      [
+        expect.stringMatching(
+          /^! Refused, since nobody can be asked here: Write: .*aetheel-demo\.txt\. To be asked, run "aetheel chat" in a terminal /,
+        ),
+      ],
       false,
     ])
   })

@@ -17,6 +17,7 @@ import { queueDrop, queueList, queueRetry } from '../../../src/cli/commands/queu
 import { runsList, runsShow } from '../../../src/cli/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../../src/cli/commands/sessions.js'
 import { localTime } from '../../../src/cli/listing.js'
+import { localTime as timeOfDay } from '../../../src/cli/chat/local-time.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { operations } from '../../../src/cli/control/operations.js'
 import type { RecordedEvent } from '../../../src/store/events.js'
@@ -68,6 +69,26 @@ describe('queue list', () => {
       [expect.any(String), 'terminal/second', 'ada', '60 s', '0', 'cut off; the next gateway takes it up', 'Elsewhere'],
       [expect.any(String), 'terminal/third', 'ada', '60 s', '0', 'tried again in 30 s, failed 1 time', 'Limited'],
     ])
+  })
+
+  it('tells when a message is tried again, in the time of this machine where that is long', async () => {
+    const { list, say, claim, queue, after } = await setup()
+    await say('first', 'Limited')
+    const limited = await claim()
+    const at = START_AT + 5 * 3_600_000
+    await queue.settle(limited, { kind: 'retry', at, isAttempt: false, run: limited.run(FAILED) })
+    const states = [
+      rows(await list(queueList))
+        .at(-1)
+        ?.at(-2),
+    ]
+    after(4.5 * 3_600)
+    states.push(
+      rows(await list(queueList))
+        .at(-1)
+        ?.at(-2),
+    )
+    expect(states).toEqual([`tried again at ${timeOfDay(at, START_AT)}`, 'tried again in 30 min'])
   })
 
   it('shows what failed and what could not be delivered', async () => {
@@ -337,6 +358,36 @@ describe('runs', () => {
     ])
   })
 
+  it('calls a run paused that a person can have go on, and no other that has stopped at the limit', async () => {
+    const { list, queue, store, say, answer, after } = await setup()
+    const message = 'Reached maximum number of turns (25)'
+    const limited: AgentResult = {
+      ...RESULT,
+      isError: true,
+      finalOutput: 'Half is done.',
+      failure: { reason: 'max_turns', message, report: '' },
+    }
+    await say('first', 'Do it all')
+    const id = await answer([], limited)
+    after(10)
+    await queue.accept({
+      ...{ channel: 'terminal', address: 'first', platformId: 'c', author: 'cron', kind: 'cron', text: 'Tidy up' },
+    })
+    await answer([], limited)
+    const table = rows(await list(runsList)).map((row) => row.slice(-2))
+    const shown = rows(await runsShow(store, id, { isJson: false, width: 120 }))
+    const json = JSON.parse(await runsShow(store, id, { isJson: true, width: 120 })) as unknown
+    expect([table, shown.find(([name]) => name === 'state'), json]).toEqual([
+      [
+        ['STATE', 'ANSWER'],
+        ['answered', message],
+        ['paused', 'Half is done.'],
+      ],
+      ['state', 'paused at its limit of turns; /continue goes on'],
+      expect.objectContaining({ state: 'answered', isPaused: true }),
+    ])
+  })
+
   it('shows one event by event', async () => {
     const { store, say, answer, now } = await setup()
     await say('first', 'Two and two?')
@@ -409,9 +460,9 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
     if (!work) throw new Error('Nothing waits')
     return { ...work, run: (result: AgentResult) => ({ id, result }) }
   }
-  const answer = async (events: RecordedEvent[] = []): Promise<string> => {
+  const answer = async (events: RecordedEvent[] = [], result = RESULT): Promise<string> => {
     const work = await claim()
-    const run = work.run(RESULT)
+    const run = work.run(result)
     await store.events.record(run.id, events)
     const session = { conversationId: work.conversation.id, backend: 'claude', sessionId: 's-1', directory: '/work' }
     await queue.settle(work, { kind: 'answered', run, reply: { text: 'Four.', notes: [], isError: false }, session })

@@ -2,6 +2,7 @@
 
 import { expect, it } from 'vitest'
 import type { AgentLogin, BackendName } from '../../../src/backends/types.js'
+import { localTime } from '../../../src/cli/chat/local-time.js'
 import { liveFinding } from '../../../src/cli/doctor/live-report.js'
 import { createScrubber } from '../../../src/credentials/scrubber.js'
 import { createPrintingBackend, NOW, type Printed } from '../../backends/fake-cli.js'
@@ -87,7 +88,7 @@ it('tells until when a limit holds', async () => {
   const result = { type: 'result', is_error: true, result: 'You have hit your limit · resets 3pm' }
   const { text } = await findingOf('claude', { stdout: JSON.stringify(result), exit: 1 })
   const until = new Date(NOW).setHours(15)
-  expect(text).toBe(`claude: its quota is used up until ${new Date(until).toISOString().slice(11, 16)} UTC`)
+  expect(text).toBe(`claude: its quota is used up until ${localTime(until, NOW)}`)
 })
 
 it('calls an agent that is surely logged out so, whatever its model says', async () => {

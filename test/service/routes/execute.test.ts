@@ -43,6 +43,7 @@ it('takes a command, and shows its result, usage and cost', async () => {
         provider: 'claudecode',
         model: null,
         state: 'answered',
+        is_paused: false,
         session_id: command.session_id,
         exit_code: 0,
         duration_ms: expect.any(Number),
