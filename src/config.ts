@@ -90,12 +90,12 @@ export function loadConfigWithSources(
   now: number = Date.now(),
 ): { config: GatewayConfig; sourceOf: (name: SettingName) => SettingSource } {
   const configFile = file === undefined ? undefined : resolve(file)
-  const fromFile = configFile === undefined ? {} : readConfigFile(configFile)
+  const { settings: fromFile, warnings } =
+    configFile === undefined ? { settings: {}, warnings: [] } : readConfigFile(configFile)
   const fromEnvironment = readEnvironment(env)
   const given: Record<string, unknown> = { ...fromFile, ...fromEnvironment }
   const placeOf = (path: PropertyKey[]): string => variableOf(path, fromEnvironment) ?? `${configFile}: ${dotted(path)}`
 
-  const warnings: string[] = []
   if ('backendMaxTurns' in given && !maxTurnsSchema.safeParse(given['backendMaxTurns']).success) {
     const value = quote('backendMaxTurns' in fromEnvironment ? env['BACKEND_MAX_TURNS'] : given['backendMaxTurns'])
     const place = placeOf(['backendMaxTurns'])

@@ -157,9 +157,11 @@ export class ApprovalService {
     const question = { id, canRemember: approval.subject !== undefined }
     // Questions of heartbeats and jobs have no author; the channel decides who gets them.
     const author = message.kind === 'message' ? { author: message.author } : {}
-    const reply = { text: questionText(approval, askedAt), notes: [], isError: false, question, ...author }
     const { id: conversationId, channel, address } = conversation
-    const canEnd = channels.some((one) => one.name === channel && one.endQuestion !== undefined)
+    const { endQuestion, offersAnswers } = channels.find(({ name }) => name === channel) ?? {}
+    const canEnd = endQuestion !== undefined
+    const text = questionText(approval, askedAt, offersAnswers)
+    const reply = { text, notes: [], isError: false, question, ...author }
     await store.transaction(async (tables) => {
       // Locks the conversation: the run cannot end between this check and the writes.
       const seq = await tables.conversations.nextSeq(conversationId, askedAt)

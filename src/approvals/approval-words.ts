@@ -12,16 +12,27 @@ type EndedApproval = Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadli
 const NAME_CHARACTERS = 80
 const SHORT_ID_CHARACTERS = 8
 
-/** The question as a message in the conversation. */
-export function questionText(approval: NewApproval, now: number): string {
-  const { deadline, subject } = approval
-  const id = shortApprovalId(approval)
-  const what = pathOf(approval) ? 'whatever it does to this file' : 'exactly this'
-  const always = subject === undefined ? '' : `, with /approve ${id} always for ${what} from now on`
-  const answers = `Allow it with /approve ${id}${always}, or refuse it with /deny ${id}.`
+/** The question as a message in the conversation. It names the commands unless the channel `offersAnswers`. */
+export function questionText(approval: NewApproval, now: number, offersAnswers = false): string {
+  const answers = offersAnswers ? meaningOfAlways(approval) : commandsText(approval)
+  const { deadline } = approval
   const limit = isSoon(deadline, now) ? `within ${duration(deadline - now)}` : `until ${timeOfDay(deadline, now)}`
-  return `${requestText(approval)}\n${answers} Without an answer ${limit} it is refused.`
+  return `${requestText(approval)}\n${[...answers, `Without an answer ${limit} it is refused.`].join(' ')}`
 }
+
+/** More than the request itself shows. */
+function meaningOfAlways(approval: NewApproval): string[] {
+  return approval.subject !== undefined && pathOf(approval) ? [`"Always" means ${WHATEVER}.`] : []
+}
+
+function commandsText(approval: NewApproval): string[] {
+  const id = shortApprovalId(approval)
+  const what = pathOf(approval) ? WHATEVER : 'exactly this'
+  const always = approval.subject === undefined ? '' : `, with /approve ${id} always for ${what} from now on`
+  return [`Allow it with /approve ${id}${always}, or refuse it with /deny ${id}.`]
+}
+
+const WHATEVER = 'whatever it does to this file'
 
 /** Replaces the question once it has ended. */
 export function endedText(approval: Approval): string {

@@ -277,8 +277,9 @@ export interface ProbeOptions {
  * - `how`: by what, such as the name of a variable; follows "logged in by"
  * - `why`: why it cannot be told, a sentence
  * - `fix`: the command that logs it in, or in anew, for a terminal on the gateway's machine
+ * - `next`: what to do in the program that this command starts, if it does not ask by itself
  */
-export type AgentLogin = { fix: string } & (
+export type AgentLogin = { fix: string; next?: string } & (
   | { state: 'logged-in'; how: string }
   | { state: 'logged-out' }
   | { state: 'unknown'; why: string }
@@ -292,7 +293,9 @@ export interface AgentProbe {
   /** The command that installs it if it was not found, or its newest version if it is too old. Absent if the configuration
    *  names a path: that is not where it would be installed. */
   install?: string
-  /** Absent if it was not found. */
+  /** The built-in demonstration agent stands in for it, which is always ready. */
+  isDemo?: true
+  /** Absent if it was not found, and of the demonstration agent, which needs none. */
   login?: AgentLogin
   /** The model of a turn that names none, if the configuration or the CLI's own settings say so. */
   model?: string

@@ -277,10 +277,10 @@ export interface ChannelHost {
   /** Completions for the argument of a command, given what the person has `typed` so far. */
   suggest(place: Place, command: string, typed: string): Promise<Suggestion[]>
   /**
-   * Stops the turn of a message, retries a failed one, continues a paused one, or answers a question; returns the answer
-   * for the person. `id` is the id of the message or the question.
+   * Stops the turn of a message, retries a failed one, continues a paused one, or answers a question. `id` is the id of
+   * the message or the question.
    */
-  onButton(action: ButtonAction, id: string, author: string): Promise<string>
+  onButton(action: ButtonAction, id: string, author: string): Promise<ButtonAnswer>
   /**
    * Sends a text that answers no message. Contract: once it resolves, delivery is as certain as for a reply. With a key
    * it is sent once across all gateways: the key is claimed in the same transaction.
@@ -312,6 +312,13 @@ export interface ChannelHost {
 export const BUTTON_ACTIONS = ['stop', 'retry', 'continue', 'allow', 'always', 'deny'] as const
 
 export type ButtonAction = (typeof BUTTON_ACTIONS)[number]
+
+export interface ButtonAnswer {
+  /** For the person. */
+  text: string
+  /** False if it failed, and may be pressed again. */
+  isDone: boolean
+}
 
 /** An incoming request from the platform. Contract: only the channel verifies that it really comes from there. */
 export interface PlatformRequest {
@@ -345,6 +352,8 @@ export interface Channel {
   readonly endpoints?: PlatformEndpoint[]
   /** Whether replies can carry files, or display them. */
   readonly takesFiles?: boolean
+  /** Whether it offers the answers to a question itself, as by buttons: then the question names no commands. */
+  readonly offersAnswers?: boolean
   /** Whether people can edit and delete what they have written. */
   readonly takesEdits?: boolean
   /** Whether it shows how messages ended, and what an answer took. */

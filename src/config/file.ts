@@ -2,6 +2,7 @@ import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
 import JSON5 from 'json5'
 import { isObject, type JsonObject } from '../backends/engine/jsonl.js'
 import { GatewayError, messageOf } from '../errors.js'
+import { duplicateKeys } from './duplicate-keys.js'
 import { explainSyntax } from './explain-syntax.js'
 
 const MAX_BYTES = 1024 * 1024
@@ -17,13 +18,22 @@ export function fileExists(path: string): boolean {
   }
 }
 
+interface ConfigFile {
+  settings: JsonObject
+  /** One sentence each. */
+  warnings: string[]
+}
+
 /** Contract: throws `config_invalid` unless the file is one JSON5 object. */
-export function readConfigFile(path: string): JsonObject {
+export function readConfigFile(path: string): ConfigFile {
   const text = decode(path, readBytes(path))
   if (text.trim() === '') throw invalid(`${path}: is empty; write an object such as ${EXAMPLE} into it, or remove it`)
   const settings = parse(path, text)
   if (!isObject(settings)) throw invalid(`${path}: must hold one object, such as ${EXAMPLE}`)
-  return settings
+  const warnings = duplicateKeys(text).map(
+    ({ key, line, earlierLine }) => `${path}:${line}: ${key} stands in line ${earlierLine}, too; the last one holds.`,
+  )
+  return { settings, warnings }
 }
 
 /** Reads at most one byte beyond the limit: the path may be a pipe or a device, which has no size. */

@@ -1,9 +1,9 @@
 /** The known key that was probably meant, if one is close enough. Ignores case, `_` and `-`. */
-export function nearestKey(key: string, known: readonly string[]): string | undefined {
+export function nearestKey(key: string, known: readonly string[], mostMistakes = Infinity): string | undefined {
   const meant = plain(key)
   const near = known
     .map((candidate) => ({ candidate, target: plain(candidate) }))
-    .map(({ candidate, target }) => ({ candidate, limit: mistakesAllowed(target), target }))
+    .map(({ candidate, target }) => ({ candidate, limit: Math.min(mistakesAllowed(target), mostMistakes), target }))
     // Computing the edit distance of a megabyte-long key would take minutes.
     .filter(({ limit, target }) => Math.abs(target.length - meant.length) <= limit)
     .map(({ candidate, limit, target }) => ({ candidate, limit, distance: editDistance(meant, target) }))

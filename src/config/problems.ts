@@ -29,10 +29,16 @@ export function describeProblems(
 /** Messages for issues that have none in the schema. */
 export function sentenceOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
-    case 'invalid_type':
-      return issue.input === undefined ? 'is missing' : `must be ${KINDS[issue.expected] ?? issue.expected}`
-    case 'invalid_value':
-      return `must be one of ${issue.values.join(', ')}${didYouMean(issue.input, issue.values)}`
+    case 'invalid_type': {
+      if (issue.input === undefined) return 'is missing'
+      const problem = `must be ${KINDS[issue.expected] ?? issue.expected}`
+      // Where a text or a list is expected, what stands there may be a secret.
+      return issue.expected === 'boolean' ? `${problem}, not ${quote(issue.input)}` : problem
+    }
+    case 'invalid_value': {
+      const known = issue.values.join(', ')
+      return `must be one of ${known}, not ${quote(issue.input)}${didYouMean(issue.input, issue.values)}`
+    }
     case 'too_small':
       return issue.origin === 'array' ? 'must have at least one entry' : 'must not be empty'
     case 'invalid_key':

@@ -40,7 +40,9 @@ export const tools = () =>
 /** One message for all bounds, so that a value that breaks two is one problem. */
 export function whole(minimum: number, maximum?: number) {
   const range = maximum === undefined ? `, ${minimum} or more` : ` from ${minimum} to ${maximum}`
-  const options = { error: `must be a whole number${range}` }
+  const options: { error: z.core.$ZodErrorMap } = {
+    error: ({ input }) => `must be a whole number${range}, not ${quote(input)}`,
+  }
   return z
     .int(options)
     .min(minimum, options)

@@ -80,7 +80,7 @@ function asText(text: string): string {
 
 /** Other text stays as it is, for the schema to reject. */
 function asNumber(text: string): number | string {
-  return /^\d+$/.test(text) ? Number(text) : text
+  return /^\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : text
 }
 
 /** Other text stays as it is, for the schema to reject. */

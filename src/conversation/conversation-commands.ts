@@ -4,6 +4,7 @@ import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
 import {
   type ButtonAction,
+  type ButtonAnswer,
   type Channel,
   type Place,
   QUEUE_MODES,
@@ -125,13 +126,15 @@ export class ConversationCommands {
   }
 
   /** A button below a message about one message, or below a question. */
-  async button(action: ButtonAction, id: string, author: string): Promise<string> {
-    const { text } = await answerOf(async () => {
-      const answer = await this.#press(action, id, author)
-      if (answer.isChange) await this.#audit(author, action, id)
-      return answer
-    })
-    return text
+  async button(action: ButtonAction, id: string, author: string): Promise<ButtonAnswer> {
+    try {
+      const { text, isChange } = await this.#press(action, id, author)
+      if (isChange) await this.#audit(author, action, id)
+      return { text, isDone: true }
+    } catch (error) {
+      if (error instanceof GatewayError) return { text: error.message, isDone: false }
+      throw error
+    }
   }
 
   #press(action: ButtonAction, id: string, author: string): Promise<Answer> {

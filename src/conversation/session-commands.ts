@@ -87,7 +87,7 @@ export async function requireInstalled(
   { pod }: Workplace,
 ): Promise<void> {
   if (pod || (await isInstalled(backend))) return
-  const advice = '"aetheel doctor" says how to install it.'
+  const advice = `"aetheel doctor --agent ${backend}" says how to install it.`
   throw new GatewayError('backend_missing', `${backend} is not installed where the gateway runs. ${advice}`)
 }
 

@@ -249,7 +249,7 @@ export class ProjectService {
     const available = (await this.#options.agents.availableAgents()).map((agent) => agent.name())
     if (available.includes(backend)) return
     const others = available.length === 0 ? 'No agent is available.' : `Available: ${available.join(', ')}.`
-    const message = `The agent ${backend} is not available here. ${others} "aetheel doctor" tells more.`
+    const message = `The agent ${backend} is not available here. ${others} "aetheel doctor --agent ${backend}" says why.`
     throw new GatewayError('backend_missing', message)
   }
 

@@ -7,7 +7,7 @@ const LOG_IN: Partial<Record<string, string>> = {
   codex: 'run "codex login" there, or set CODEX_API_KEY and AGENT_MODE=oneshot for the gateway',
   gemini: 'run "aetheel credentials set GEMINI_API_KEY" there, or set GEMINI_API_KEY for the gateway',
   opencode: 'run "opencode auth login" there, or set the key of its model provider for the gateway',
-  pi: 'run "pi" there and enter /login, or set the key of its model provider for the gateway',
+  pi: 'run "pi" there and type /login, or set the key of its model provider for the gateway',
 }
 
 const TRY_AGAIN = 'try it again'
@@ -46,7 +46,7 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
     return `${agent}, or the model behind it, refused this. ${advice} with /model or /backend.`
   },
   spawn: (_, agent) => {
-    const advice = '"aetheel doctor" there says what is missing and how to install it.'
+    const advice = `"aetheel doctor --agent ${agent}" there says what is missing and how to install it.`
     return `${agent} could not be started where the gateway runs. ${advice} Then ${TRY_AGAIN}.`
   },
   exit: (_, agent) => {

@@ -5,9 +5,10 @@ export const HTTP_CHANNEL = 'http'
 /** Conversations from the dashboard. */
 export const WEB_CHANNEL = 'web'
 
-/** Messages over HTTP. Nothing is sent anywhere: clients find replies and their files in the stored record. */
+/** Messages over HTTP. Nothing is sent anywhere: clients find replies, their files and questions in the stored record. */
 export function httpChannels(): Channel[] {
   const nothing = async (): Promise<void> => {}
-  const channel = { takesFiles: true, start: nothing, send: nothing, stop: nothing, close: nothing }
+  const traits = { takesFiles: true, offersAnswers: true }
+  const channel = { ...traits, start: nothing, send: nothing, stop: nothing, close: nothing }
   return [HTTP_CHANNEL, WEB_CHANNEL].map((name) => ({ ...channel, name }))
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import type { Channel } from '../../src/channels/types.js'
 import { MAX_OPEN_QUESTIONS } from '../../src/approvals/approval-service.js'
 import { describeEngines, openTestStore } from '../kit/engines.js'
 import { until } from '../kit/waiting.js'
@@ -54,6 +55,25 @@ describeEngines('what an agent asks', (engine) => {
       { isAllowed: true },
       [...noticed, 'Allowed by ben: Bash: npm install'],
       { ...approval, state: 'allowed', answeredAt: START + 5, answeredBy: 'ben' },
+    ])
+  })
+
+  it('names no commands where the channel offers the answers, but what is more than it shows', async () => {
+    const { store, openService, run, ask, abort } = await createStage(await engine.createStore())
+    const channel = { name: 'test', offersAnswers: true } as Channel
+    const asking = openService({ channels: [channel] }).approverFor(run, () => {})
+    const asked = [
+      await ask(BASH, asking),
+      await ask({ toolName: 'Edit', toolInput: { file_path: '/srv/a', new_string: 'b' } }, asking),
+    ]
+    const questions = await Promise.all(asked.map(({ approval }) => store.outbox.get(approval.id)))
+    abort.abort()
+    await Promise.all(asked.map(({ answer }) => answer))
+    expect(questions.map((question) => question?.reply.text)).toEqual([
+      expect.stringMatching(/\nWithout an answer within 10 min it is refused\.$/),
+      expect.stringMatching(
+        /\n"Always" means whatever it does to this file\. Without an answer within 10 min it is refused\.$/,
+      ),
     ])
   })
 

@@ -212,26 +212,26 @@ const OPENCODE: Row[] = [
   ],
 ]
 
-const piFix = 'pi # and there: /login'
+const piFix = { fix: 'pi', next: 'type /login' }
 const PI: Row[] = [
-  ['nothing', { recording: 'login-none.txt' }, { state: 'logged-out', fix: piFix }],
+  ['nothing', { recording: 'login-none.txt' }, { state: 'logged-out', ...piFix }],
   ['a key', { environment: { ANTHROPIC_API_KEY: 'x' } }, byVariable('ANTHROPIC_API_KEY')],
   ['a stored key', { stored: ['MISTRAL_API_KEY'] }, byStored('MISTRAL_API_KEY')],
   [
     'logins that it keeps',
     { files: { '.pi/agent/auth.json': '{"anthropic":{"type":"oauth"}}' } },
-    { state: 'logged-in', how: 'its login to anthropic', fix: piFix },
+    { state: 'logged-in', how: 'its login to anthropic', ...piFix },
   ],
   [
     'keys in its settings',
     { recording: 'login-models.txt', files: { '.pi/agent/settings.json': '{"defaultModel":"m1"}' } },
-    { state: 'logged-in', how: 'its settings of acme, zeta', fix: piFix },
+    { state: 'logged-in', how: 'its settings of acme, zeta', ...piFix },
     'm1',
   ],
   [
     'an answer that is not understood',
     { prints: 'Error' },
-    { state: 'unknown', why: 'Its `pi --list-models` does not say.', fix: piFix },
+    { state: 'unknown', why: 'Its `pi --list-models` does not say.', ...piFix },
   ],
 ]
 

@@ -610,7 +610,7 @@ describe('/backend', () => {
   it('keeps the current agent if the other is not installed', async () => {
     const { command, conversation } = await setup()
     expect([await command('/backend pi'), (await conversation())?.backend]).toEqual([
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
       undefined,
     ])
   })
@@ -892,7 +892,7 @@ describe('/resume', () => {
     const { command, past } = await setup()
     await past('b', { sessionId: 'of-pi', backend: 'pi' })
     expect(await command('/resume 1')).toEqual(
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
     )
   })
 
@@ -931,7 +931,7 @@ describe('a project in a pod', () => {
     const here = await command('/backend pi')
     await command('/project web')
     expect([here, await command('/backend pi'), (await suggest('backend', 'pi')).map(({ label }) => label)]).toEqual([
-      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
       'The next message goes to pi, in a fresh session.',
       ['pi'],
     ])
@@ -1158,8 +1158,8 @@ describe('the Stop button', () => {
     const { messageId } = await say('one')
     await say('two')
     await work(messageId)
-    const answer = await commands.button('stop', messageId, 'bob')
-    expect([answer, (await store.inbox.get(messageId))?.state]).toEqual([
+    const { text } = await commands.button('stop', messageId, 'bob')
+    expect([text, (await store.inbox.get(messageId))?.state]).toEqual([
       'Stopped claude after 0 s, in the middle of Bash: make. 1 more message waits.',
       'cancelled',
     ])
@@ -1171,7 +1171,7 @@ describe('the Stop button', () => {
     const { messageId: next } = await say('two')
     await command('/stop')
     await work(next)
-    expect([await commands.button('stop', messageId, 'bob'), worker.active().length]).toEqual([
+    expect([(await commands.button('stop', messageId, 'bob')).text, worker.active().length]).toEqual([
       'That is finished already.',
       1,
     ])
@@ -1181,10 +1181,9 @@ describe('the Stop button', () => {
     const { store, commands, say } = await setup()
     await say('one')
     const { messageId } = await say('two')
-    expect([await commands.button('stop', messageId, 'bob'), (await store.inbox.get(messageId))?.state]).toEqual([
-      'Dropped the message that waited. 1 more message waits.',
-      'dropped',
-    ])
+    expect([(await commands.button('stop', messageId, 'bob')).text, (await store.inbox.get(messageId))?.state]).toEqual(
+      ['Dropped the message that waited. 1 more message waits.', 'dropped'],
+    )
   })
 
   it('asks another gateway that works on its message', async () => {
@@ -1192,7 +1191,7 @@ describe('the Stop button', () => {
     const { messageId } = await say('one')
     const other = queueOf('g2')
     const work = await other.claim([CHANNEL])
-    expect([await commands.button('stop', messageId, 'bob'), work && (await other.renew(work))]).toEqual([
+    expect([(await commands.button('stop', messageId, 'bob')).text, work && (await other.renew(work))]).toEqual([
       'Another gateway works on it and was asked to stop.',
       'cancelled',
     ])
@@ -1203,7 +1202,7 @@ describe('the Stop button', () => {
     const { messageId } = await say('one')
     await fail(messageId)
     const answers = [await commands.button('stop', messageId, 'bob'), await commands.button('stop', 'none', 'bob')]
-    expect([answers, (await store.inbox.get(messageId))?.state]).toEqual([
+    expect([answers.map(({ text }) => text), (await store.inbox.get(messageId))?.state]).toEqual([
       ['That is finished already.', 'That is finished already.'],
       'failed',
     ])
@@ -1217,7 +1216,7 @@ describe('the Retry button', () => {
     await fail(messageId)
     await worker.stop(0)
     const answers = [await commands.button('retry', messageId, 'bob'), await commands.button('retry', messageId, 'bob')]
-    expect([answers, (await store.inbox.get(messageId))?.state]).toEqual([
+    expect([answers.map(({ text }) => text), (await store.inbox.get(messageId))?.state]).toEqual([
       ['Taken up again.', 'It is taken up already.'],
       'open',
     ])
@@ -1230,12 +1229,15 @@ describe('the Retry button', () => {
     const { commands, command, say } = await setup()
     const { messageId } = await say('one')
     await command(line)
-    expect(await commands.button('retry', messageId, 'bob')).toEqual(words)
+    expect(await commands.button('retry', messageId, 'bob')).toEqual({ text: words, isDone: true })
   })
 
-  it('says so if there is no such message', async () => {
+  it('says so if there is no such message, and may be pressed again', async () => {
     const { commands } = await setup()
-    expect(await commands.button('retry', 'none', 'bob')).toMatch(/^There is no message none\./)
+    expect(await commands.button('retry', 'none', 'bob')).toEqual({
+      text: expect.stringMatching(/^There is no message none\./),
+      isDone: false,
+    })
   })
 })
 

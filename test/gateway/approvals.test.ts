@@ -92,7 +92,7 @@ describe.concurrent('an agent that asks', () => {
     const late = await channel.host().onButton('allow', asked.question?.id ?? '', 'ann')
     const told = await channel.host().onButton('allow', again.question?.id ?? '', 'ann')
     const states = (await gateway.store.approvals.list({}, 9)).map(({ state }) => state)
-    expect([late, told, await answer(channel, 'a'), states.toSorted((a, b) => a.localeCompare(b))]).toEqual([
+    expect([late.text, told.text, await answer(channel, 'a'), states.toSorted((a, b) => a.localeCompare(b))]).toEqual([
       'Too late. It is not asked any more: the run has ended, or the agent goes on without it: Bash: make first',
       'Allowed: Bash: make first',
       'Done: make first',

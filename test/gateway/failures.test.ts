@@ -46,7 +46,7 @@ describe.concurrent('an agent that has used up its turns', () => {
       deadLetters: [],
       answers: ['It continues.', 'It was continued already.'],
       after: 'Nothing is paused here.',
-      pressedAgain: 'It was continued already.',
+      pressedAgain: { text: 'It was continued already.', isDone: true },
       journal: [{ prompt: 'Continue where you stopped.', isResumed: true }],
       isSameSession: true,
       texts: ['You said: Continue where you stopped.'],
@@ -65,7 +65,7 @@ describe.concurrent('an agent that has used up its turns', () => {
     expect([answer?.text, answer?.notes, pressed]).toEqual([
       'Paused after 1 step, the limit of one message. /continue goes on.',
       [],
-      'The conversation has moved on. Write what the agent should do next.',
+      { text: 'The conversation has moved on. Write what the agent should do next.', isDone: true },
     ])
   })
 

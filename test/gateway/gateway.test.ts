@@ -240,7 +240,7 @@ describe.concurrent('a gateway', () => {
       messageId,
       attempt: 1,
     }
-    expect([answer, channel.replies]).toMatchObject(['Taken up again.', [failure, failure]])
+    expect([answer, channel.replies]).toMatchObject([{ text: 'Taken up again.', isDone: true }, [failure, failure]])
   })
 
   it('ends the whole tree of an agent on /stop and is free for the next message', async ({

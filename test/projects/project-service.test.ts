@@ -241,7 +241,7 @@ describe('create', () => {
     const { projects, root } = await setup({ available: ['codex'] })
     const problem = await problemOf(projects.create({ id: 'x', backend: 'pi', template: { name: 'empty' } }))
     expect([problem, readdirSync(root)]).toEqual([
-      'backend_missing: The agent pi is not available here. Available: codex. "aetheel doctor" tells more.',
+      'backend_missing: The agent pi is not available here. Available: codex. "aetheel doctor --agent pi" says why.',
       [],
     ])
   })

@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FILE_LIMIT_BYTES, MarkdownConfigLoader, TOTAL_LIMIT_BYTES } from '../../src/prompt/markdown-config-loader.js'
+import { asNobody } from '../kit/permissions.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 import { recordingLog } from '../kit/log.js'
 
 const MARK = /\n\[… cut: only the first (\d+) of (\d+) bytes are used, since .* …\]$/
-const NOBODY = 65_534
 
 describe('MarkdownConfigLoader', () => {
   it('reads every file and the skills, sorted by name', async () => {
@@ -144,11 +144,7 @@ describe('MarkdownConfigLoader', () => {
     write('soul.md', 'secret')
     chmodSync(path('soul.md'), 0)
     chmodSync(path('.'), 0o755)
-    // Root may read everything.
-    const isRoot = process.getuid?.() === 0
-    if (isRoot) process.seteuid?.(NOBODY)
-    const loaded = await load().finally(() => isRoot && process.seteuid?.(0))
-    expect(loaded).toEqual({
+    expect(await asNobody(load)).toEqual({
       markdown: { skills: [] },
       warnings: [{ file: path('soul.md'), problem: expect.stringContaining('EACCES') }],
     })

@@ -21,7 +21,7 @@ const NEXT_STEPS: Record<FailureReason, RegExp> = {
   timeout: /Ask for a smaller step\./,
   max_turns: /the limit of one message\./,
   refused: /Say it in another way, begin a fresh session with \/new, or choose another model or agent/,
-  spawn: /"aetheel doctor" there says what is missing/,
+  spawn: /"aetheel doctor --agent \w+" there says what is missing/,
   exit: /try it again\. If it fails again, \/new begins a fresh session/,
   no_result: /Look what is done already, then try it again\./,
   session_lost: /Your next message begins a fresh one, which knows nothing from before\./,
@@ -46,7 +46,7 @@ describe('a login that is missing', () => {
     ['codex', 'run "codex login" there, or set CODEX_API_KEY and AGENT_MODE=oneshot for the gateway'],
     ['gemini', 'run "aetheel credentials set GEMINI_API_KEY" there, or set GEMINI_API_KEY for the gateway'],
     ['opencode', 'run "opencode auth login" there, or set the key of its model provider for the gateway'],
-    ['pi', 'run "pi" there and enter /login, or set the key of its model provider for the gateway'],
+    ['pi', 'run "pi" there and type /login, or set the key of its model provider for the gateway'],
     ['another', 'log in as its documentation says'],
   ])('of %s is explained with its own commands', (agent, advice) => {
     expect(explain('auth', { message: 'Not logged in' }, agent)).toEqual(

@@ -16,7 +16,6 @@ import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
 import type { AgentEventBody, TokenUsage } from '../types.js'
-import { DEMO_AGENT } from '../../core/demo-agent.js'
 import { isAtLeast } from '../../core/versions.js'
 
 type ClaudeLine =
@@ -94,9 +93,6 @@ const UNTRUSTED_ARGS = ['--setting-sources', 'user', '--strict-mcp-config']
 
 /** Disables what would make it speak unprompted between turns. */
 const WARM_ENVIRONMENT = { CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1', CLAUDE_CODE_DISABLE_CRON: '1' }
-
-const DEMO_NOTE =
-  'The built-in demonstration agent stands in for Claude Code: there is no model behind it. "aetheel init" chooses another.'
 
 const ROOT_ADVICE = 'Run the gateway as another user, or set IS_SANDBOX=1 where root is confined, as in a container.'
 
@@ -218,7 +214,6 @@ export class ClaudeCodeBackend extends CliBackend {
   }
 
   protected override problems(): string[] {
-    if (this.config.cliPath === DEMO_AGENT) return [DEMO_NOTE]
     const isRoot = process.getuid?.() === 0
     if (!isRoot || this.dependencies.environment['IS_SANDBOX'] === '1') return []
     return [`Claude Code refuses to skip permissions for root. ${ROOT_ADVICE}`]

@@ -6,6 +6,7 @@ import { withDeadline } from '../../core/async.js'
 import { isAtLeast } from '../../core/versions.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { PodAddress } from '../../kubernetes/types.js'
+import { DEMO_AGENT } from '../../core/demo-agent.js'
 import { findExecutable } from '../../core/paths.js'
 import { OWNER_MARKER } from '../../processes/process-owner.js'
 import type { BackendDependencies, CliTraits, Invocation, WarmOptions } from './cli-backend.js'
@@ -130,15 +131,25 @@ export class AgentCli {
       return { isFound: false, problems: [this.#notFound(command)], ...this.#installation(command) }
     return withDeadline(VERSION_TIMEOUT_MS, undefined, async (signal) => {
       const { label, versions } = this.#traits
-      const login = this.#login(path, storedVariables, signal)
+      const isDemo = path === DEMO_AGENT
+      const login = isDemo ? undefined : this.#login(path, storedVariables, signal)
       const version = await this.version(signal, command)
       const nodeProblem = await problemOfNode(label, path, this.#environment(), signal)
       // If it cannot run at all, a missing version is not a separate problem.
       const versionProblems = version === undefined && nodeProblem ? [] : problemsOfVersion(version, versions)
-      const problems = [...(nodeProblem ? [nodeProblem] : []), ...versionProblems, ...this.definition.problems()]
+      const ownProblems = isDemo ? [] : this.definition.problems()
+      const problems = [...(nodeProblem ? [nodeProblem] : []), ...versionProblems, ...ownProblems]
       const isOld = version !== undefined && versionProblems.length > 0
       const newest = isOld ? this.#installation(command) : {}
-      return { isFound: true, path, ...(version && { version }), problems, ...newest, ...(await login) }
+      return {
+        isFound: true,
+        path,
+        ...(version && { version }),
+        problems,
+        ...newest,
+        ...(isDemo && { isDemo }),
+        ...(await login),
+      }
     })
   }
 

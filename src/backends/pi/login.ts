@@ -5,8 +5,8 @@ import { defined } from '../../core/defined.js'
 import { byProviderKey, type LoginPlace, type LoginReading, textOf } from '../engine/login.js'
 import type { AgentLogin } from '../types.js'
 
-/** The comment survives being copied into a shell. */
-const FIX = 'pi # and there: /login'
+/** No command logs it in. */
+const FIX = { fix: 'pi', next: 'type /login' }
 
 export async function piLogin(place: LoginPlace): Promise<LoginReading> {
   const directory = place.setting('PI_CODING_AGENT_DIR') ?? join(place.home, '.pi', 'agent')
@@ -18,7 +18,7 @@ async function loginOf(place: LoginPlace, directory: string): Promise<AgentLogin
   const byVariable = byProviderKey(place)
   if (byVariable) return byVariable
   const kept = Object.keys((await place.settings(join(directory, 'auth.json'))) ?? {})
-  if (kept.length > 0) return { state: 'logged-in', how: `its login to ${kept.join(', ')}`, fix: FIX }
+  if (kept.length > 0) return { state: 'logged-in', how: `its login to ${kept.join(', ')}`, ...FIX }
   return readModels(await listed(place))
 }
 
@@ -40,8 +40,8 @@ function modelsIn(output: string): { provider: string; model: string }[] {
 }
 
 function readModels(output: string): AgentLogin {
-  if (/^no models available/im.test(output)) return { state: 'logged-out', fix: FIX }
+  if (/^no models available/im.test(output)) return { state: 'logged-out', ...FIX }
   const providers = new Set(modelsIn(output).map(({ provider }) => provider))
-  if (providers.size === 0) return { state: 'unknown', why: 'Its `pi --list-models` does not say.', fix: FIX }
-  return { state: 'logged-in', how: `its settings of ${[...providers].join(', ')}`, fix: FIX }
+  if (providers.size === 0) return { state: 'unknown', why: 'Its `pi --list-models` does not say.', ...FIX }
+  return { state: 'logged-in', how: `its settings of ${[...providers].join(', ')}`, ...FIX }
 }

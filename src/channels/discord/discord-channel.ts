@@ -72,6 +72,7 @@ const CLOSE_WITHIN_MS = 2_000
 export class DiscordChannel implements Channel {
   readonly name = 'discord'
   readonly takesFiles = true
+  readonly offersAnswers = true
   readonly takesEdits = true
   readonly showsOutcomes = true
   readonly #api: DiscordApi
@@ -269,7 +270,11 @@ export class DiscordChannel implements Channel {
 
   #dispatch(payload: GatewayDispatchPayload): void {
     const state = this.#state
-    if (!state || this.#stopped.signal.aborted) return
+    if (!state) return
+    if (this.#stopped.signal.aborted) {
+      if (payload.t === GatewayDispatchEvents.InteractionCreate) void state.interactions.decline(payload.d)
+      return
+    }
     const { catchUp, intake, interactions, cursor, host } = state
     switch (payload.t) {
       case GatewayDispatchEvents.Ready:

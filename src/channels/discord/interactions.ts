@@ -15,6 +15,7 @@ import {
   MessageFlags,
   type RESTPostAPIApplicationCommandsJSONBody,
 } from 'discord.js'
+import { wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
@@ -28,6 +29,9 @@ import { MESSAGE_CHARACTERS } from './outgoing.js'
 
 const MAX_SUGGESTIONS = 25
 const LABEL_CHARACTERS = 100
+/** Discord waits for three seconds. */
+const DECLINE_AFTER_MS = 1_000
+const STOPPING = 'The gateway is being stopped. Try it again when it is back.'
 
 export interface AskCommand {
   interaction: APIChatInputApplicationCommandInteraction
@@ -76,6 +80,24 @@ export class Interactions {
     }
   }
 
+  /** While the gateway stops. Contract: never rejects. */
+  async decline(interaction: APIInteraction): Promise<void> {
+    const { host, api, log } = this.options
+    const { ApplicationCommand, MessageComponent } = InteractionType
+    if (interaction.type !== ApplicationCommand && interaction.type !== MessageComponent) return
+    try {
+      // Another gateway, which goes on, claims it before.
+      await wait(DECLINE_AFTER_MS)
+      if (!(await host.claim(`interaction:${interaction.id}`))) return
+      await api.respond(interaction, {
+        type: InteractionResponseType.ChannelMessageWithSource,
+        data: { content: STOPPING, flags: MessageFlags.Ephemeral },
+      })
+    } catch (error) {
+      log.warn('discord.interaction-failed', { interactionId: interaction.id, error: messageOf(error) })
+    }
+  }
+
   async #command(interaction: APIApplicationCommandInteraction): Promise<void> {
     if (!isChatInput(interaction)) return
     const { host, placeOf, ask, admit } = this.options
@@ -102,15 +124,15 @@ export class Interactions {
     const pressed = readButton(interaction.data.custom_id)
     if (!pressed) return
     await this.#answer(interaction, true, async () => {
-      const answer = escapeMarkdown(await host.onButton(pressed.action, pressed.id, nameOf(interaction)))
+      const { text, isDone } = await host.onButton(pressed.action, pressed.id, nameOf(interaction))
       // A progress message removes itself, and the gateway closes questions; these buttons would stay.
-      if (pressed.action === 'retry' || pressed.action === 'continue') {
+      if (isDone && (pressed.action === 'retry' || pressed.action === 'continue')) {
         const { channel_id, id } = interaction.message
         await api.edit(channel_id, id, { components: [] }).catch((error: unknown) => {
           log.warn('discord.button-stays', { error: messageOf(error) })
         })
       }
-      return answer
+      return escapeMarkdown(text)
     })
   }
 

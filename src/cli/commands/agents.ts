@@ -1,25 +1,34 @@
 import type { Command } from 'commander'
-import type { AgentProbe } from '../../backends/types.js'
+import type { AgentProbe, BackendName } from '../../backends/types.js'
+import { DEMO } from '../../config/values.js'
 import type { CommandContext } from '../command-context.js'
-import { probeAll, type ProbedAgent } from '../probed-agents.js'
+import { howToLogIn, liveCheckOf, probeAll, type ProbedAgent, REAL_AGENT_ADVICE } from '../probed-agents.js'
 import { table } from '../table.js'
 
 export function registerAgents(program: Command, context: CommandContext): void {
   program
     .command('agents')
-    .description('List agents: installed, logged in, and what they can do.')
+    .description('List agents: installed, logged in, what they can do, and what to do about them.')
     .action(async () => {
       const config = context.readConfig()
       const storedVariables = await context.storedVariables(config)
       const probed = await context.withAgents(config, (agents) => probeAll(agents.all(), { storedVariables }))
       console.log(agentsTable(probed))
+      const demo = probed.find(({ probe }) => probe.isDemo)
+      if (demo) console.log(`\n${demoNote(demo.backend.name())}`)
     })
 }
 
-/** That an agent is not installed is no problem: nobody may want it. */
-function problemsOf({ isFound, install, problems }: AgentProbe): string {
-  const isOnlyMissing = !isFound && install !== undefined
-  return problems.length === 0 || isOnlyMissing ? '-' : `${problems.length}, see "aetheel doctor"`
+function demoNote(name: BackendName): string {
+  return `${DEMO} is built in, stands in for ${name}, and has no model. ${REAL_AGENT_ADVICE}`
+}
+
+/** The first command of those that "doctor" gives. */
+function toDo(name: BackendName, { install, login, problems, isDemo }: AgentProbe): string {
+  if (install !== undefined) return install
+  if (login?.state === 'logged-out') return howToLogIn(login)
+  if (problems.length > 0) return `aetheel doctor --agent ${name}`
+  return login?.state === 'logged-in' || isDemo ? '-' : liveCheckOf(name)
 }
 
 const LOGINS = { 'logged-in': 'yes', 'logged-out': 'no', unknown: '?', none: '-' }
@@ -28,19 +37,16 @@ function agentsTable(agents: ProbedAgent[]): string {
   const rows = agents.map(({ backend, probe }) => {
     const { supportsStreaming, supportsToolControl, supportsMaxTurns } = backend.capabilities()
     return [
-      backend.name(),
+      probe.isDemo ? DEMO : backend.name(),
       probe.isFound ? 'yes' : 'no',
-      probe.version ?? '-',
-      LOGINS[probe.login?.state ?? 'none'],
+      (probe.isDemo ? undefined : probe.version) ?? '-',
+      probe.isDemo ? 'not needed' : LOGINS[probe.login?.state ?? 'none'],
       probe.mode ?? '-',
       supportsStreaming ? 'text as written' : 'whole texts',
       supportsToolControl ? 'yes' : 'no',
       supportsMaxTurns ? 'yes' : 'no',
-      problemsOf(probe),
+      toDo(backend.name(), probe),
     ]
   })
-  return table([
-    ['AGENT', 'FOUND', 'VERSION', 'LOGIN', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'],
-    ...rows,
-  ])
+  return table([['AGENT', 'FOUND', 'VERSION', 'LOGIN', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'TO DO'], ...rows])
 }

@@ -17,7 +17,7 @@ import { PlainView } from '../chat/plain-view.js'
 import { TypedLines } from '../chat/typed-lines.js'
 import { ChatSession, type ChatView } from '../chat-session.js'
 import { terminalSafe } from '../terminal-safe.js'
-import { DEMO_AGENT_NAME } from './start.js'
+import { DEMO_AGENT_NAME } from '../../core/demo-agent.js'
 
 interface ChatOptions {
   config: GatewayConfig

@@ -8,6 +8,7 @@ import {
 } from '../../config.js'
 import { SETTING_NAMES } from '../../config/schema.js'
 import { VARIABLES } from '../../config/variables.js'
+import { unknownVariables } from '../../config/unknown-variables.js'
 import { masked } from '../../config/secrets.js'
 import { parseMasterKey } from '../../credentials/key-ring.js'
 import { GatewayError } from '../../errors.js'
@@ -53,11 +54,14 @@ export function configCheck(options: ConfigLocation): Report {
     const masterKey = options.environment['AETHEEL_MASTER_KEY']
     if (masterKey) parseMasterKey(masterKey)
     const places = configFilePlaces(options.environment, options.cwd)
-    const verdict =
-      config.configFile === undefined
-        ? `There is no ${places.join(' and no ')}: defaults and environment hold, no problems`
-        : `${config.configFile}: no problems`
-    return [verdict, ...warningLines(config), ...missingLines(config, options.environment)].join('\n')
+    const subject = config.configFile ?? `There is no ${places.join(' and no ')}: defaults and environment hold`
+    const warnings = [
+      ...config.warnings,
+      ...unknownVariables(options.environment),
+      ...missingWarnings(config, options.environment),
+    ]
+    const verdict = `${subject}${config.configFile === undefined ? ',' : ':'} ${verdictOn(warnings.length)}`
+    return [verdict, ...warningLines(warnings)].join('\n')
   })
 }
 
@@ -75,7 +79,7 @@ export function configShow(options: ConfigLocation & { isJson: boolean }): Repor
     return [
       `Configuration file: ${config.configFile ?? 'none'}`,
       table([['SETTING', 'FROM', 'VALUE'], ...rows]),
-      ...warningLines(config),
+      ...warningLines(config.warnings),
     ].join('\n')
   })
 }
@@ -113,12 +117,17 @@ function settingRows({ name, value, from, variable }: Setting): string[][] {
   return entries.map((entry, index) => [`${name}[${index}]`, source, JSON.stringify(entry)])
 }
 
-function warningLines({ warnings }: GatewayConfig): string[] {
+function verdictOn(warnings: number): string {
+  if (warnings === 0) return 'no problems'
+  return `no errors, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`
+}
+
+function warningLines(warnings: string[]): string[] {
   return warnings.map((warning) => `Warning: ${warning}`)
 }
 
 /** Missing files are only warnings: they may exist by the time the gateway starts. */
-function missingLines(config: GatewayConfig, environment: NodeJS.ProcessEnv): string[] {
+function missingWarnings(config: GatewayConfig, environment: NodeJS.ProcessEnv): string[] {
   const { inbound, heartbeat, projects, kubectlPath } = config
   const { command, transcribeAudio } = inbound?.reply ?? {}
   const commands: Record<string, string[] | undefined> = {
@@ -128,12 +137,10 @@ function missingLines(config: GatewayConfig, environment: NodeJS.ProcessEnv): st
     kubectlPath: projects.some(({ pod }) => pod) ? [kubectlPath] : undefined,
   }
   return [
-    ...missingDirectories(config, projects).map(
-      ({ setting, problem, fix }) => `Warning: ${setting}: ${problem}. ${fix}`,
-    ),
+    ...missingDirectories(config, projects).map(({ setting, problem, fix }) => `${setting}: ${problem}. ${fix}`),
     ...Object.entries(commands).flatMap(([name, argv]) => {
       const isThere = !argv || findExecutable(argv[0] ?? '', environment['PATH'] ?? '') !== undefined
-      return isThere ? [] : [`Warning: ${name}: ${argv[0]} was not found, or is not executable.`]
+      return isThere ? [] : [`${name}: ${argv[0]} was not found, or is not executable.`]
     }),
   ]
 }

@@ -7,6 +7,7 @@ import { WEBHOOK_PATH } from '../../channels/whatsapp/public-paths.js'
 import type { Channel, PlatformEndpoint } from '../../channels/types.js'
 import { type GatewayConfig, loadConfig } from '../../config.js'
 import { watchConfig } from '../../config/reload.js'
+import { DEMO_AGENT_NAME } from '../../core/demo-agent.js'
 import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
@@ -27,9 +28,6 @@ export const PERMISSIONS_NOTE =
   'Agents work without asking for permission: they may change and run everything that you may.'
 
 const ASKING_NOTE = 'Agents ask for permission where you talk to them; projects may say otherwise.'
-
-/** In place of the agent's name, wherever one is shown. */
-export const DEMO_AGENT_NAME = 'the demonstration agent, without a model'
 
 export const PLAIN_HTTP_NOTE =
   'Other machines can reach the HTTP API, and tokens travel there in the clear: put a proxy with TLS in front of it.'

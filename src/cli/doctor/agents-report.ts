@@ -1,5 +1,15 @@
-import type { AgentProbe } from '../../backends/types.js'
-import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
+import type { AgentLogin, AgentProbe, BackendName } from '../../backends/types.js'
+import { DEMO } from '../../config/values.js'
+import {
+  adviceToLogIn,
+  adviceToRun,
+  describeAbsence,
+  describeLogin,
+  howToLogIn,
+  liveCheckOf,
+  type ProbedAgent,
+  REAL_AGENT_ADVICE,
+} from '../probed-agents.js'
 import type { DoctorReport, Finding } from './findings.js'
 
 /** The part of `aetheel doctor` about agents: healthy unless the chosen one is missing or surely logged out. */
@@ -14,15 +24,16 @@ export function agentsReport(agents: ProbedAgent[], chosen: string): DoctorRepor
 
 type AgentFinding = Omit<Finding, 'mark'> & { mark: Finding['mark'] | '-' }
 
-function agentFinding(name: string, probe: AgentProbe, isChosen: boolean): AgentFinding {
-  if (!probe.isFound) return absence(name, probe, isChosen)
+function agentFinding(name: BackendName, probe: AgentProbe, isChosen: boolean): AgentFinding {
+  if (!probe.isFound) return missingFinding(name, probe, isChosen)
+  if (probe.isDemo) return demoFinding(name, probe, isChosen)
   const { version = 'version unknown', path, mode, model, login, problems, whyNotLive } = probe
   const facts = [`${version} at ${path}`, mode, model && `model ${model}`, describeLogin(login)]
   const details = [
     ...problems,
-    ...updates(probe),
+    ...updateAdvice(probe),
     ...(whyNotLive === undefined ? [] : [whyNotLive]),
-    ...advice(name, login),
+    ...loginAdvice(name, login),
   ]
   const isDoubtful = problems.length > 0 || login?.state !== 'logged-in'
   return {
@@ -33,39 +44,34 @@ function agentFinding(name: string, probe: AgentProbe, isChosen: boolean): Agent
 }
 
 /** An agent that nobody chose may be missing: one quiet line. */
-function absence(name: string, probe: AgentProbe, isChosen: boolean): AgentFinding {
+function missingFinding(name: BackendName, probe: AgentProbe, isChosen: boolean): AgentFinding {
   const { install, problems } = probe
   const title = `${titleOf(name, isChosen)}: ${describeAbsence(probe)}`
   if (!isChosen && install !== undefined) return { mark: '-', text: `${title}. ${adviceToRun(install)}`, details: [] }
   return { mark: isChosen ? '✗' : '!', text: title, details: install === undefined ? problems : [adviceToRun(install)] }
 }
 
+/** It needs no login, and is ready wherever Node.js is. */
+function demoFinding(name: BackendName, { mode, problems }: AgentProbe, isChosen: boolean): AgentFinding {
+  const isReady = problems.length === 0
+  const facts = ['built in', isReady && 'always ready', mode, `in place of ${name}, without a model`]
+  return {
+    mark: isReady ? '✓' : '!',
+    text: `${titleOf(DEMO, isChosen)}: ${facts.filter(Boolean).join(', ')}`,
+    details: [...problems, REAL_AGENT_ADVICE],
+  }
+}
+
 function titleOf(name: string, isChosen: boolean): string {
   return isChosen ? `${name} (chosen)` : name
 }
 
-function updates({ install }: AgentProbe): string[] {
+function updateAdvice({ install }: AgentProbe): string[] {
   return install === undefined ? [] : [adviceToRun(install)]
 }
 
-export function describeLogin(login: AgentProbe['login']): string {
-  switch (login?.state) {
-    case 'logged-in':
-      return `logged in by ${login.how}`
-    case 'logged-out':
-      return 'not logged in'
-    default:
-      return 'login unknown'
-  }
-}
-
-function advice(name: string, login: AgentProbe['login']): string[] {
+function loginAdvice(name: BackendName, login: AgentLogin | undefined): string[] {
   if (!login || login.state === 'logged-in') return []
-  if (login.state === 'logged-out') return [adviceToRun(login.fix)]
-  return [login.why, `To find out: aetheel doctor --live --agent ${name}`, `To log in: ${login.fix}`]
-}
-
-/** The one command that puts it right, to be copied. */
-export function adviceToRun(command: string): string {
-  return `Run: ${command}`
+  if (login.state === 'logged-out') return [adviceToLogIn(login)]
+  return [login.why, `To find out: ${liveCheckOf(name)}`, `To log in: ${howToLogIn(login)}`]
 }

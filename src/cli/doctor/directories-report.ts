@@ -16,6 +16,6 @@ export async function directoriesReport(
   const missing = missingDirectories({ workingDir: config.workingDir }, projects)
   const findings = missing.map(({ setting, problem, fix }) => bad(`${setting}: ${problem}`, fix))
   const count = 1 + projects.filter(({ pod }) => !pod).length
-  const all = count === 1 ? 'the one to work in is there' : `all ${count} are there`
+  const all = count === 1 ? 'the working directory exists' : `all ${count} exist`
   return renderFindings('Directories', findings.length > 0 ? findings : [good(all)])
 }

@@ -70,7 +70,7 @@ export function discordFindings(config: Lists, facts: DiscordFacts): Finding[] {
 function intentFinding({ canReadMessages, applicationId }: DiscordFacts): Finding {
   if (canReadMessages) return good('the bot may read messages')
   return bad(
-    'the bot may not read messages, and the gateway does not serve Discord so',
+    'the bot may not read messages, so the gateway does not serve Discord',
     `Switch "Message Content Intent" on and save: ${botPage(applicationId)}`,
   )
 }
@@ -83,7 +83,7 @@ function guildFindings(config: Lists, facts: DiscordFacts): Finding[] {
 function guildFinding(config: Lists, guild: GuildFacts): Finding {
   const title = `server ${guild.name} (${guild.id})`
   if (!guild.isAvailable) {
-    return doubtful(`${title}: not available now`, 'Discord has trouble with it: look at https://discordstatus.com')
+    return doubtful(`${title}: not available now`, 'Discord has an outage: see https://discordstatus.com')
   }
   if (config.discordGuilds.length > 0 && !config.discordGuilds.includes(guild.id)) {
     return good(`${title}: not in discordGuilds, so only the owner may talk to it there`)
@@ -101,7 +101,7 @@ function guildFinding(config: Lists, guild: GuildFacts): Finding {
   }
   const gaps = gapsOf(config, served)
   const count = served.length === 1 ? '1 channel' : `${served.length} channels`
-  if (gaps.length === 0) return good(`${title}: ${count}, and every permission there`)
+  if (gaps.length === 0) return good(`${title}: ${count}, with every permission`)
   const isBroken = gaps.some(
     ({ isRequired, channels }) =>
       isRequired && (channels.length === served.length || channels.some(({ id }) => named.has(id))),
@@ -204,7 +204,7 @@ function unreachable(id: string, facts: DiscordFacts): { text: string; advice: s
     return { text: `the bot does not see ${channel ? `${channel.name} (${id})` : `a channel ${id}`}`, advice }
   }
   if (channel.kind === 'non-text') {
-    return { text: `${channel.name} (${id}) is no channel to write in`, advice: 'Name a text channel' }
+    return { text: `${channel.name} (${id}) is not a text channel`, advice: 'Name a text channel' }
   }
   return undefined
 }

@@ -144,7 +144,7 @@ async function storeReport(context: CommandContext, config: GatewayConfig): Prom
       await store.check()
       return store.engine
     })
-    return renderFindings('Database', [good(engine === 'sqlite' ? 'SQLite, no damage found' : 'PostgreSQL, reached')])
+    return renderFindings('Database', [good(engine === 'sqlite' ? 'SQLite, no damage found' : 'PostgreSQL, reachable')])
   } catch (error) {
     return renderFindings('Database', [bad('it cannot be used', messageOf(error))])
   }

@@ -7,8 +7,7 @@ import type { AgentFailure, AgentRequest, AgentResult, BackendName } from '../..
 import { oneLine } from '../../core/one-line.js'
 import { EventScrubber, type Scrubber } from '../../credentials/scrubber.js'
 import { localTime } from '../chat/local-time.js'
-import type { ProbedAgent } from '../probed-agents.js'
-import { adviceToRun } from './agents-report.js'
+import { adviceToLogIn, type ProbedAgent } from '../probed-agents.js'
 import type { Finding } from './findings.js'
 
 export interface LiveOptions {
@@ -78,7 +77,7 @@ interface Context {
 
 function explain(failure: AgentFailure, { name, model, login, now }: Context): Omit<Finding, 'mark'> {
   const words = oneLine(failure.message.split('\n').find((line) => line.trim() !== '') ?? '', MAX_CHARACTERS)
-  const fix = login ? [adviceToRun(login.fix)] : []
+  const fix = login ? [adviceToLogIn(login)] : []
   switch (failure.reason) {
     case 'auth':
       if (login?.state === 'logged-out' || NOT_LOGGED_IN.test(failure.message)) {

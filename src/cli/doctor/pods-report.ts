@@ -17,8 +17,7 @@ export async function podsReport(
   pods: Pick<Pods, 'open' | 'problems'>,
 ): Promise<DoctorReport> {
   const listed = await listProjects().catch((error: unknown) => messageOf(error))
-  const unseen =
-    typeof listed === 'string' ? [doubtful('the projects of the database cannot be looked at', listed)] : []
+  const unseen = typeof listed === 'string' ? [doubtful('the projects in the database cannot be read', listed)] : []
   // The file counts as it is now; no gateway may have read it yet.
   const made = (typeof listed === 'string' ? [] : listed).filter(
     ({ id, source }) => source !== 'file' && !config.projects.some((one) => one.id === id),
@@ -58,7 +57,7 @@ async function checkPod(
     return bad(`${id}: ${agent} cannot be started in ${where}`, advice)
   } catch (error) {
     if (error instanceof PodError) return { mark: '✗', text: `${id}: ${error.message}`, details: [] }
-    return bad(`${id}: ${describePod(address)} cannot be looked at`, messageOf(error))
+    return bad(`${id}: ${describePod(address)} cannot be checked`, messageOf(error))
   } finally {
     clear()
   }

@@ -96,13 +96,13 @@ function senderFindings({ from, publicUrl }: Settings, { messages, senders }: Tw
     return [doubtful(fact, `The code to join is at ${where}; ${settings}`)]
   }
   if ('problem' in senders) {
-    return [doubtful(`whether ${from} is a WhatsApp sender could not be found out`, senders.problem)]
+    return [doubtful(`it is unknown whether ${from} is a WhatsApp sender`, senders.problem)]
   }
   const sender = senders.value.find(({ sender_id }) => sender_id === `whatsapp:${from}`)
   if (!sender) {
     const known = senders.value.map(({ sender_id }) => sender_id).join(', ')
     const none = `There is none yet: add one at ${CONSOLE}, Messaging, Senders`
-    return [bad(`${from} is no WhatsApp sender of this account`, known === '' ? none : `Those there are: ${known}`)]
+    return [bad(`${from} is no WhatsApp sender of this account`, known === '' ? none : `It has: ${known}`)]
   }
   const where = `${CONSOLE}, Messaging, Senders, WhatsApp senders`
   const state = sender.status.startsWith('ONLINE')
@@ -118,7 +118,7 @@ function senderFindings({ from, publicUrl }: Settings, { messages, senders }: Tw
 function publicFinding(config: Settings, facts: PublicFacts | undefined): Finding {
   const { publicUrl, twilioAuthToken, whatsappPollSeconds } = config
   if (publicUrl === undefined) {
-    const polling = `Twilio is asked every ${whatsappPollSeconds} s, and files of this machine cannot be sent`
+    const polling = `Twilio is asked every ${whatsappPollSeconds} s, and files on this machine cannot be sent`
     return good(`there is no publicUrl: ${polling}`)
   }
   if (twilioAuthToken === undefined || !facts) {
@@ -130,9 +130,9 @@ function publicFinding(config: Settings, facts: PublicFacts | undefined): Findin
   const { status, isOurs } = greeting.value
   if (!isOurs) return bad(`${publicUrl}${WEBHOOK_PATH} answers with status ${status}, and is not the gateway`, advice)
   if ('problem' in signed) return bad(`${publicUrl} is not reached: ${signed.problem}`, advice)
-  if (signed.value.status === 200) return good(`${publicUrl} leads to the gateway, which knows Twilio's signature`)
-  const problem = `the gateway behind ${publicUrl} does not take what is signed with this Auth Token for this URL`
-  return bad(problem, 'Start it again with the same twilioAuthToken and publicUrl as here')
+  if (signed.value.status === 200) return good(`${publicUrl} leads to the gateway, which accepts Twilio's signature`)
+  const problem = `the gateway behind ${publicUrl} rejects what is signed with this Auth Token for this URL`
+  return bad(problem, 'Restart it with the same twilioAuthToken and publicUrl as here')
 }
 
 function* localFindings({ agent, agentProblem, missingDirectory, missingTranscriber }: LocalFacts): Generator<Finding> {
@@ -144,8 +144,8 @@ function* localFindings({ agent, agentProblem, missingDirectory, missingTranscri
     yield bad(problem, 'Make it, or set inbound.reply.cwd to another')
   }
   if (missingTranscriber !== undefined) {
-    const problem = `${missingTranscriber} was not found, or is not executable, so voice messages stay without a text`
-    yield bad(problem, 'Install it, or begin inbound.reply.transcribeAudio.command with the path of it')
+    const problem = `${missingTranscriber} was not found, or is not executable, so voice messages are not transcribed`
+    yield bad(problem, 'Install it, or begin inbound.reply.transcribeAudio.command with its path')
   }
 }
 

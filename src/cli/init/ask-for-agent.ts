@@ -1,7 +1,7 @@
 import type { AgentProbe, BackendName, Permissions } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
 import { DEMO } from '../../config/values.js'
-import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
+import { describeAbsence, howToLogIn, type ProbedAgent } from '../probed-agents.js'
 import type { Choice, Prompts } from '../prompts.js'
 
 type ChosenAgent = BackendName | typeof DEMO
@@ -47,11 +47,11 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
     first !== undefined && readinessOf(probe) === readinessOf(first.probe)
   const preferred = installed.find((agent) => agent.backend.name() === config.agentBackend && isAsGood(agent))
   const initial = config.isDemoAgent ? undefined : (preferred ?? first)?.backend.name()
-  const name = await prompts.select('Which agent shall answer?', choices, initial ?? DEMO)
+  const name = await prompts.select('Which agent should answer?', choices, initial ?? DEMO)
   const probe = agents.find(({ backend }) => backend.name() === name)?.probe
   for (const problem of probe?.problems ?? []) prompts.warn(problem)
   if (probe?.login?.state === 'logged-out') {
-    prompts.warn(`It is not logged in and cannot answer yet. Log in, now or later: ${probe.login.fix}`)
+    prompts.warn(`It is not logged in and cannot answer yet. Log in, now or later: ${howToLogIn(probe.login)}`)
   }
   return name
 }

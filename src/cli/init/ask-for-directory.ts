@@ -17,13 +17,13 @@ export async function askForDirectory(
   const pathOf = (value: string): string => resolve(cwd, expandHome(value, environment))
   for (;;) {
     const answer = await prompts.text({
-      message: 'In which directory shall it work?',
+      message: 'Which directory should it work in?',
       initialValue: suggestedDirectory(config, cwd, environment),
       problemOf: (value) => (value === '' ? 'Name a directory.' : problemOf(pathOf(value))),
     })
     const directory = pathOf(answer)
     if (fileExists(directory) || isBelow(directory, config.projectRoots)) return directory
-    if (await prompts.confirm(`${directory} is not there. Make it?`, true)) return directory
+    if (await prompts.confirm(`${directory} does not exist. Create it?`, true)) return directory
   }
 }
 
@@ -42,7 +42,7 @@ function problemOf(directory: string): string | undefined {
   try {
     const found = statSync(directory, { throwIfNoEntry: false })
     if (!found) return problemOf(dirname(directory))
-    if (!found.isDirectory()) return 'That is no directory.'
+    if (!found.isDirectory()) return 'That is not a directory.'
     accessSync(directory, constants.W_OK | constants.X_OK)
     return undefined
   } catch {

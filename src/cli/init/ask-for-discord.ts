@@ -174,7 +174,7 @@ async function askForChannel(
     if (!guild) return undefined
     const channels = await attempt(prompts, config, () => textChannels(rest, guild.id))
     if (!channels) return undefined
-    const choice = await prompts.select('In which channel shall people talk about this project?', [
+    const choice = await prompts.select('In which channel should people talk about this project?', [
       ...channels.map(({ id, name }) => ({ value: id, label: `#${oneLine(name, 80)}` })),
       { value: 'none', label: 'In none', hint: 'a conversation chooses it with /project' },
       { value: 'again', label: 'Look again', hint: 'for a new channel or another server' },
@@ -209,7 +209,7 @@ async function askForGuild(prompts: Prompts, guilds: Guild[]): Promise<Guild | u
     return only
   }
   const choices = guilds.map(({ id, name }) => ({ value: id, label: oneLine(name, 80) }))
-  const chosen = await prompts.select('In which server shall people talk about this project?', choices)
+  const chosen = await prompts.select('In which server should people talk about this project?', choices)
   return guilds.find(({ id }) => id === chosen)
 }
 

@@ -53,7 +53,7 @@ async function setUp(prompts: Prompts, config: GatewayConfig, options: InitOptio
   const file = await askForFile(prompts, config, options)
   const agent = await askForAgent(prompts, config, options.probe)
   const project = await askForProject(prompts, config, options)
-  const discord = (await prompts.confirm('Shall people reach it on Discord?', false))
+  const discord = (await prompts.confirm('Should people reach it on Discord?', false))
     ? await askForDiscord(prompts, config, options.pollMs)
     : undefined
   const settings = { ...agent, project: { ...project, discordChannel: discord?.channel }, discord }
@@ -76,14 +76,14 @@ async function askForFile(prompts: Prompts, { home }: GatewayConfig, options: In
   const { cwd, explicit } = options
   const file = explicit === undefined ? await askForPlace(prompts, home, resolve(cwd)) : resolve(cwd, explicit)
   if (!fileExists(file)) return file
-  const question = `${file} is there already. Begin anew, and keep it as ${basename(freeBackupName(file))}?`
+  const question = `${file} exists already. Start over, and keep it as ${basename(freeBackupName(file))}?`
   if (await prompts.confirm(question, false)) return file
   throw new GatewayError('request_invalid', `Nothing was written. Change ${file} by hand; docs/configuration.md helps.`)
 }
 
 async function askForPlace(prompts: Prompts, home: string, here: string): Promise<string> {
   if (here === home) return join(home, CONFIG_FILE_NAME)
-  const directory = await prompts.select('Where shall the settings be kept?', [
+  const directory = await prompts.select('Where should the settings be kept?', [
     { value: home, label: home, hint: 'read wherever you start it' },
     { value: here, label: here, hint: 'read when you start it here' },
   ])
@@ -93,7 +93,7 @@ async function askForPlace(prompts: Prompts, home: string, here: string): Promis
 async function askForProject(prompts: Prompts, config: GatewayConfig, options: InitOptions): Promise<Project> {
   const directory = await askForDirectory(prompts, config, options)
   const id = await prompts.text({
-    message: 'What shall this project be called?',
+    message: 'What should this project be called?',
     initialValue: suggestedId(directory),
     problemOf: (value) => problemOf(projectIdSchema, value),
   })
@@ -103,7 +103,7 @@ async function askForProject(prompts: Prompts, config: GatewayConfig, options: I
 /** Where the effective settings differ from the answers just given. */
 export function warningsOf(file: string, { environment, cwd, explicit }: ConfigLocation): string[] {
   const { config, sourceOf } = loadConfigWithSources(environment, file)
-  const written = readConfigFile(file)
+  const { settings: written } = readConfigFile(file)
   const overridden = Object.entries(VARIABLES)
     .filter(([key]) => key in written && sourceOf(key as keyof typeof VARIABLES) === 'environment')
     .map(([, { name }]) => name)

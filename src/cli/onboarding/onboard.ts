@@ -29,7 +29,7 @@ export async function onboard(options: OnboardingOptions): Promise<string | unde
   const { config, sourceOf } = loadConfigWithSources(environment)
   const prompts = new Prompts(input, output, `Begin again with "${ownName(options)}".`)
   try {
-    prompts.begin('Welcome to Aetheel. A few questions, then it runs; Enter takes what is suggested.')
+    prompts.begin('Welcome to Aetheel. A few questions, and it runs; Enter accepts the suggestion.')
     const file = await setUp(prompts, config, options, sourceOf('httpPort') === 'environment')
     prompts.end(`The settings are in ${file}. Starting …`)
     return file
@@ -51,7 +51,7 @@ async function setUp(
   const { environment, cwd, explicit } = options
   const agent = await askForAgent(prompts, config, options.probe)
   const directory = await askForDirectory(prompts, config, options)
-  const discord = (await prompts.confirm('Shall people reach it on Discord?', false))
+  const discord = (await prompts.confirm('Should people reach it on Discord?', false))
     ? await askForDiscord(prompts, config)
     : undefined
   const httpPort = isPortGiven ? undefined : await askForPort(prompts, config)

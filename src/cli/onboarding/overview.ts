@@ -1,19 +1,18 @@
 import type { AgentProbe } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
 import { fileExists } from '../../config/file.js'
+import { DEMO_AGENT_NAME } from '../../core/demo-agent.js'
 import { oneLine } from '../../core/one-line.js'
 import { packageVersion } from '../../core/package-version.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { databaseFile } from '../../gateway.js'
 import type { CommandContext } from '../command-context.js'
-import { DEMO_AGENT_NAME } from '../commands/start.js'
-import { adviceToRun, describeLogin } from '../doctor/agents-report.js'
 import { ControlClient } from '../control/client.js'
 import { type GatewayStatus, socketPath } from '../control/protocol.js'
 import { age } from '../listing.js'
 import { closing } from '../open-store.js'
 import { ownName } from '../own-name.js'
-import { describeAbsence } from '../probed-agents.js'
+import { adviceToLogIn, describeAbsence, describeLogin } from '../probed-agents.js'
 import { table } from '../table.js'
 
 const SHOWN_FAILURES = 3
@@ -28,13 +27,13 @@ export async function overview(context: CommandContext): Promise<string> {
     agents.open(config.agentBackend).probe({ storedVariables }),
   )
   const rows = [
-    ['Gateway', status ? `runs, process ${status.pid}, for ${age(status.startedAt, Date.now())}` : 'does not run'],
+    ['Gateway', status ? `running as process ${status.pid} for ${age(status.startedAt, Date.now())}` : 'not running'],
     ['Agent', agent.isFound ? nameOf(config, agent) : `${config.agentBackend}, ${describeAbsence(agent)}`],
     ['Permissions', config.agentPermissions === 'ask' ? 'asks before it acts' : 'everything is allowed'],
     ['Dashboard', dashboardOf(config, status)],
     ['Channels', channelsOf(config).join(', ')],
     ['Directory', directoryOf(config)],
-    ['Settings', config.configFile ?? 'none but defaults and the environment'],
+    ['Settings', config.configFile ?? 'none, only defaults and the environment'],
   ]
   const failures = await failuresOf(context, config)
   const next = nextSteps(ownName(context.configLocation()), config, status, failures.length > 0, agent.isFound)
@@ -42,8 +41,8 @@ export async function overview(context: CommandContext): Promise<string> {
     `Aetheel ${packageVersion()}`,
     '',
     table(rows),
-    ...(failures.length === 0 ? [] : ['', 'Failed lately', ...failures]),
-    ...(agent.login?.state === 'logged-out' ? ['', `Log the agent in. ${adviceToRun(agent.login.fix)}`] : []),
+    ...(failures.length === 0 ? [] : ['', 'Recent failures', ...failures]),
+    ...(agent.login?.state === 'logged-out' ? ['', `Log the agent in. ${adviceToLogIn(agent.login)}`] : []),
     '',
     table(next),
   ].join('\n')
@@ -111,9 +110,9 @@ function nextSteps(
     ...(status ? [] : [[`${name} start`, 'runs the gateway']]),
     ...(status && hasDashboard ? [[`${name} dashboard --open`, 'opens the dashboard, logged in']] : []),
     [`${name} chat`, status ? 'talks to it here' : 'talks to the agent here, also without a gateway'],
-    ...(hasFailures ? [[`${name} queue list`, 'shows what failed, and how to try it again']] : []),
+    ...(hasFailures ? [[`${name} queue list`, 'shows what failed, and how to retry it']] : []),
     [`${name} doctor`, isAgentFound ? 'checks everything' : 'says how to install the agent'],
-    [`${name} init`, 'begins the settings anew'],
+    [`${name} init`, 'sets everything up again'],
     [`${name} --help`, 'lists all commands'],
   ]
 }

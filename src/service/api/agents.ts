@@ -23,10 +23,12 @@ export const agentLoginSchema = z.object({
   how: z.string().nullable().describe('By what it is logged in, such as the name of a variable.'),
   why: z.string().nullable().describe('Why it cannot be told whether it is logged in.'),
   fix: z.string().describe('The command that logs it in, or in anew, on the machine of the gateway.'),
+  next: z.string().nullable().describe('What to do in the program that this command starts.'),
 })
 
 export const agentSchema = z.object({
   provider: providerSchema,
+  is_demo: z.boolean().describe('Whether the built-in demonstration agent stands in for it, which has no model.'),
   status: z
     .enum(['available', 'unavailable'])
     .describe('Whether it is there. An unavailable one has a problem that says why.'),
@@ -41,7 +43,9 @@ export const agentSchema = z.object({
     .describe('The command that installs it where it is missing, or its newest version where it is too old.'),
   login: agentLoginSchema
     .nullable()
-    .describe('Whether it is logged in, as far as can be told without its model; null when it is not there.'),
+    .describe(
+      'Whether it is logged in, as far as can be told without its model; null when it is not there, or needs no login.',
+    ),
   model: z
     .string()
     .nullable()

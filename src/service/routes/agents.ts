@@ -16,6 +16,8 @@ const MODELS_TIMEOUT_MS = 2_000
 const PROBE_CACHE_MS = 60_000
 const SILENT = 'Its command line has not told its version yet. Look again in a moment.'
 const BUSY = 'It is installed, and did not answer in time just now. Look again in a moment.'
+const DEMO_NOTE =
+  'The built-in demonstration agent stands in for it, without a model. "aetheel init" chooses a real agent.'
 
 /** Without `isFound`, it has not answered yet. */
 type Probe = Omit<AgentProbe, 'isFound'> & Partial<Pick<AgentProbe, 'isFound'>>
@@ -68,7 +70,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
       const described = registered.map(async (backend) => {
         const name = backend.name()
         const isAvailable = available.includes(backend)
-        const [{ isFound, login, problems, ...probe }, recentModels] = await Promise.all([
+        const [{ isFound, isDemo = false, login, problems, ...probe }, recentModels] = await Promise.all([
           probes.of(backend, storedVariables),
           recentModelsOf(name, callerOf(request)),
           // Those that it lists later are there the next time.
@@ -78,8 +80,9 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
           provider: providerOf(name),
           status: isAvailable ? 'available' : 'unavailable',
           ...probe,
+          isDemo,
           ...(login && { login: toWire(api.agentLoginSchema, login) }),
-          problems: isFound && !isAvailable ? [BUSY, ...problems] : problems,
+          problems: [...(isFound && !isAvailable ? [BUSY] : []), ...(isDemo ? [DEMO_NOTE] : []), ...problems],
           isDefault: agents.defaultProvider() === name,
           recentModels,
           capabilities: capabilitiesView(backend, config),

@@ -1,6 +1,7 @@
 import { type APIMessage, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import { COMMANDS, HELP_TEXT } from '../../../src/conversation/command-descriptions.js'
+import { GatewayError } from '../../../src/errors.js'
 import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
@@ -488,6 +489,44 @@ describe.concurrent('Continue', () => {
       ],
       [false, true],
     ])
+  })
+
+  it('stays when it fails, says why, and can be pressed again', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord, channel, gateway } = scene
+    const { id } = discord.say(discord.owner, channel.id, steps({ text: 'Half of it.' }, { pause: true }), {
+      mentions: [discord.bot],
+    })
+    await answered(discord, id)
+    const { inbox } = gateway.store
+    const latest = inbox.latest.bind(inbox)
+    inbox.latest = async () => {
+      throw new GatewayError('overloaded', 'The disk is too slow. Try it again.')
+    }
+    const failed = await press(scene, id, 'continue')
+    inbox.latest = latest
+    const again = await press(scene, id, 'continue')
+    await until(() => findButton(discord, id, 'continue') === undefined, 'the end of the button')
+    expect([failed, again]).toEqual(['The disk is too slow. Try it again.', 'It continues.'])
+  })
+
+  it('stays while the gateway stops, and says so', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { drainTimeoutMs: 60_000 })
+    const { stage, discord, channel, gateway } = scene
+    const say = (text: string) => discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] }).id
+    const paused = say(steps({ text: 'Half of it.' }, { pause: true }))
+    await answered(discord, paused)
+    say(steps({ hold: 'it' }))
+    await until(() => stage.journal().length === 2, 'the turn')
+    const stopped = stage.stop(gateway)
+    const refusal = 'The gateway is being stopped. Try it again when it is back.'
+    await until(async () => (await slash(scene, paused, 'status')).answer === refusal, 'the stop')
+    const told = await press(scene, paused, 'continue')
+    const stays = findButton(discord, paused, 'continue') !== undefined
+    stage.release('it')
+    await stopped
+    await stage.start()
+    expect([told, stays, await press(scene, paused, 'continue')]).toEqual([refusal, true, 'It continues.'])
   })
 
   it('is refused, and disappears, once something else was asked', async ({ expect, onTestFinished }) => {

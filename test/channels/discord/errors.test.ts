@@ -109,7 +109,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     expect([answers, hasRetryButton(scene, id)]).toEqual([
       [
         expect.stringMatching(
-          /^⚠️ claude could not be started where the gateway runs\. "aetheel doctor" there says what is missing and how to install it\. Then try it again\.\n\nThe reason: .*no-such-agent/,
+          /^⚠️ claude could not be started where the gateway runs\. "aetheel doctor --agent claude" there says what is missing and how to install it\. Then try it again\.\n\nThe reason: .*no-such-agent/,
         ),
       ],
       [true],

@@ -282,14 +282,15 @@ describe('A voice message', { concurrent: true }, () => {
   })
 
   it.for([
-    ['fails', 'echo "no model" >&2; exit 3', /ended with exit code 3: no model/],
-    ['takes too long', 'exec sleep 100', /did not finish within 1000 ms/],
-    ['prints nothing', 'true', /nothing was understood/],
-  ] as const)('stays as it is when the command %s, and the person is told', async ([, script, reason], context) => {
+    ['fails', 'echo "no model" >&2; exit 3', 60, /ended with exit code 3: no model/],
+    ['takes too long', 'exec sleep 100', 1, /did not finish within 1000 ms/],
+    ['prints nothing', 'true', 60, /nothing was understood/],
+  ] as const)('stays as it is when the command %s, and the person is told', async (scenario, context) => {
+    const [, script, timeoutSeconds, reason] = scenario
     const { expect, onTestFinished } = context
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start({
-      transcribeAudio: { command: [makeCommand(stage, script), '{{MediaPath}}'], timeoutSeconds: 1 },
+      transcribeAudio: { command: [makeCommand(stage, script), '{{MediaPath}}'], timeoutSeconds },
     })
 
     await stage.twilio.say(ADA, 'listen', [VOICE])

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { agentPath } from '../../kit/agents.js'
@@ -8,34 +8,69 @@ const AUTO = { AGENT_MODE: 'auto' }
 const KEY = { ANTHROPIC_API_KEY: 'x' }
 
 describe.concurrent('aetheel agents', () => {
-  it('lists the installed agents and their capabilities', async (test) => {
+  it('lists the agents, their capabilities and what to do about them', async (test) => {
     const terminal = new Terminal(test)
     terminal.install('codex', agentPath('fake-agent.sh'))
+    terminal.install('gemini', agentPath('fake-agent.sh'))
     terminal.install('pi', agentPath('old-agent.mjs'))
     const env = { ...AUTO, MISTRAL_API_KEY: 'x' }
     const { exitCode, stdout, stderr } = await terminal.run(['agents'], { env })
-    const rows = stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => line.split(/ {2,}/))
-    expect({ exitCode, stderr, rows, left: terminal.leftovers() }).toEqual({
+    expect({ exitCode, stderr, rows: rowsOf(stdout), left: terminal.leftovers() }).toEqual({
       exitCode: 0,
       stderr: '',
       rows: [
-        ['AGENT', 'FOUND', 'VERSION', 'LOGIN', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'],
-        ['claude', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', '-'],
-        ['codex', 'yes', '99.1.2', '?', 'live', 'text as written', 'no', 'no', '-'],
-        ['gemini', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', '-'],
-        ['opencode', 'no', '-', '-', '-', 'text as written', 'yes', 'yes', '-'],
-        ['pi', 'yes', '0.0.7', 'yes', 'oneshot', 'text as written', 'yes', 'yes', '1, see "aetheel doctor"'],
+        ['AGENT', 'FOUND', 'VERSION', 'LOGIN', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'TO DO'],
+        ['claude', 'no', '-', '-', '-', ...ABLE, 'npm install -g @anthropic-ai/claude-code'],
+        [
+          ...['codex', 'yes', '99.1.2', '?', 'live', 'text as written', 'no', 'no'],
+          'aetheel doctor --live --agent codex',
+        ],
+        ['gemini', 'yes', '99.1.2', 'no', 'live', ...ABLE, 'aetheel credentials set GEMINI_API_KEY'],
+        ['opencode', 'no', '-', '-', '-', ...ABLE, 'npm install -g opencode-ai'],
+        ['pi', 'yes', '0.0.7', 'yes', 'oneshot', ...ABLE, 'npm install -g @earendil-works/pi-coding-agent'],
       ],
       left: [],
     })
   })
+
+  it('shows the demonstration agent as what it is, and asks it for no login', async (test) => {
+    const terminal = new Terminal(test)
+    const env = { ...AUTO, AGENT_BACKEND: 'demo' }
+    const [listed, examined] = [await terminal.run(['agents'], { env }), await terminal.run(['doctor'], { env })]
+    const [, demo, ...others] = rowsOf(listed.stdout)
+    expect([
+      demo,
+      others.at(-1),
+      examined.exitCode,
+      examined.stdout.split('\n').slice(1, 4),
+      terminal.leftovers(),
+    ]).toEqual([
+      ['demo', 'yes', '-', 'not needed', 'live', ...ABLE, '-'],
+      ['demo is built in, stands in for claude, and has no model. To choose a real agent: aetheel init'],
+      0,
+      [
+        '✓ demo (chosen): built in, always ready, live, in place of claude, without a model',
+        '    To choose a real agent: aetheel init',
+        '- codex: not installed. Run: npm install -g @openai/codex',
+      ],
+      [],
+    ])
+    // It would have made one, had it been asked as Claude Code is.
+    expect(existsSync(join(terminal.home, '.cache/aetheel-demo'))).toBe(false)
+  })
 })
 
+const ABLE = ['text as written', 'yes', 'yes']
+
+function rowsOf(output: string): string[][] {
+  return output
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(/ {2,}/))
+}
+
 const WELL = '✓ Database: SQLite, no damage found'
-const PLACE = '✓ Directories: the one to work in is there'
+const PLACE = '✓ Directories: the working directory exists'
 const NO_PODS = '- Kubernetes: no project is in a pod; see docs/kubernetes.md'
 const NO_DISCORD = '- Discord: not configured; run "aetheel init" or see docs/discord.md'
 const NO_WHATSAPP = '- WhatsApp: not configured; see docs/whatsapp.md'

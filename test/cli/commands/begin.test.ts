@@ -8,10 +8,10 @@ import { Terminal } from '../../kit/terminal.js'
 const ENTER = '\r'
 const CTRL_C = '\u0003'
 const QUESTIONS = [
-  'Which agent shall answer?',
+  'Which agent should answer?',
   'What may the agent do?',
-  'In which directory shall it work?',
-  'Shall people reach it on Discord?',
+  'Which directory should it work in?',
+  'Should people reach it on Discord?',
 ]
 const DOWN = '\u001B[B'
 
@@ -49,7 +49,7 @@ describe('aetheel without a command', () => {
   it('leaves nothing behind when it is left, and says how to go on', async (test) => {
     const terminal = new Terminal(test)
     const command = terminal.openAtTerminal([])
-    await command.printed('Which agent shall answer?')
+    await command.printed('Which agent should answer?')
     command.press(CTRL_C)
     expect([await command.exited, readdirSync(terminal.home)]).toEqual([1, []])
     expect(stripVTControlCharacters(command.stdout)).toContain(
@@ -60,7 +60,7 @@ describe('aetheel without a command', () => {
   it('starts all the same with an agent that is to be installed later', async (test) => {
     const terminal = new Terminal(test)
     const gateway = terminal.openAtTerminal([], { DISPLAY: '' })
-    await gateway.printed('Which agent shall answer?')
+    await gateway.printed('Which agent should answer?')
     gateway.press(DOWN + ENTER)
     for (const question of QUESTIONS.slice(1)) {
       await gateway.printed(question)
@@ -90,9 +90,9 @@ describe('aetheel without a command', () => {
     await stopped.exited
     expect([running.stdout, stopped.stdout]).toEqual([
       expect.stringMatching(
-        /Gateway +runs, process \d+[^]*Agent +the demonstration agent[^]*Dashboard +http:\/\/127\.0\.0\.1:\d+[^]*aetheel dashboard --open/,
+        /Gateway +running as process \d+[^]*Agent +the demonstration agent[^]*Dashboard +http:\/\/127\.0\.0\.1:\d+[^]*aetheel dashboard --open/,
       ),
-      expect.stringMatching(/Gateway +does not run[^]*aetheel start +runs the gateway/),
+      expect.stringMatching(/Gateway +not running[^]*aetheel start +runs the gateway/),
     ])
   })
 

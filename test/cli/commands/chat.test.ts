@@ -229,14 +229,14 @@ describe.concurrent('aetheel chat, without a gateway', () => {
 
   it('keeps a message that was not answered for the next one', async (test) => {
     const terminal = new Terminal(test)
-    terminal.write('poem.txt', '')
-    const first = terminal.open(['chat'], DEMO)
-    first.type('Which files?')
-    await first.printed('Let')
+    const first = terminal.open(['chat'], FAKE)
+    first.type(terminal.prompt(START, { say: 'Working' }, { waitFor: 'go' }, { answer: 'Done' }).replaceAll('\n', '; '))
+    await first.printed('Working')
     first.type('/quit')
     const exitCode = await first.exited
-    const second = terminal.open(['chat'], DEMO)
-    await second.printed('There is one file here, poem.txt. I asked a real shell.')
+    terminal.write('go', '')
+    const second = terminal.open(['chat'], FAKE)
+    await second.printed('Done')
     second.endInput()
     expect([exitCode, first.stderr, await second.exited, terminal.leftovers()]).toEqual([
       1,

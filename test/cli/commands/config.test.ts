@@ -1,7 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import fc from 'fast-check'
+import JSON5 from 'json5'
 import { describe, expect, it } from 'vitest'
 import { configCheck, configShow } from '../../../src/cli/commands/config.js'
+import { duplicateKeys } from '../../../src/config/duplicate-keys.js'
 import { maskDatabaseUrl, maskHookUrl, secretsOfConfig } from '../../../src/config/secrets.js'
 import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
@@ -23,8 +26,8 @@ describe('configCheck', () => {
     const { file, cwd } = setup(`{ maxQueueDeph: 5, leaseMs: 1 }`)
     expect(configCheck({ cwd, environment: { HOME: '/home/ada', MAX_CONCURRENT_QUERIES: '0' } })).toEqual({
       text: [
-        'MAX_CONCURRENT_QUERIES: must be a whole number from 1 to 1000',
-        `${file}: leaseMs: must be a whole number from 1000 to 2147483647`,
+        'MAX_CONCURRENT_QUERIES: must be a whole number from 1 to 1000, not 0',
+        `${file}: leaseMs: must be a whole number from 1000 to 2147483647, not 1`,
         `${file}: maxQueueDeph: unknown key; did you mean "maxQueueDepth"?`,
       ].join('\n'),
       exitCode: 1,
@@ -61,7 +64,7 @@ describe('configCheck', () => {
     }`)
     expect(configCheck({ cwd, environment }).text).toBe(
       [
-        `${file}: no problems`,
+        `${file}: no errors, 7 warnings`,
         `Warning: workingDir: the directory ${cwd}/nowhere does not exist. Run: mkdir -p ${cwd}/nowhere`,
         `Warning: inbound.reply.cwd: the directory ${cwd}/nowhere-else does not exist. Run: mkdir -p ${cwd}/nowhere-else`,
         `Warning: project shop: the directory ${cwd}/no-shop does not exist. Run: mkdir -p ${cwd}/no-shop`,
@@ -73,10 +76,77 @@ describe('configCheck', () => {
     )
   })
 
+  it('warns about keys that stand twice, with their lines', () => {
+    const { file, ...options } = setup(`{
+      agentBackend: 'pi', // agentBackend: 'codex',
+      "queueMode": 'steer', /* queueMode:
+      1, */ projects: {
+        shop: { directory: '.', name: 'queueMode: {' },
+        web: { directory: '.', 'name': "a", n\\u0061me: 'b' },
+      },
+      hooks: [{ on: 'error', command: ['x', 'x'] }, {
+        on: 'error', command: ['y'],
+        on: 'reply-sent',
+      }],
+      agentBackend: 'codex',
+    }`)
+    const { text, exitCode } = configCheck(options)
+    expect([exitCode, text.split('\n')]).toEqual([
+      0,
+      [
+        `${file}: no errors, 3 warnings`,
+        `Warning: ${file}:6: projects.web.name stands in line 6, too; the last one holds.`,
+        `Warning: ${file}:10: hooks[1].on stands in line 9, too; the last one holds.`,
+        `Warning: ${file}:12: agentBackend stands in line 2, too; the last one holds.`,
+      ],
+    ])
+  })
+
+  it('finds each key that stands twice, however the file is written', () => {
+    const key = fc.constantFrom('a', 'b', '"a"', "'b'", '\\u0061', '"\\x62"')
+    const gap = fc.constantFrom(' ', '\n', '\r\n', '/* a: { */', '// "b": [\n', '')
+    const value = fc.constantFrom('1', '"a: {"', "'\\''", '[1, { c: 2 }, ]', '{}', '-.5e+3', 'Infinity')
+    const entries = fc.array(fc.tuple(gap, key, gap, value), { maxLength: 8 })
+    fc.assert(
+      fc.property(entries, (written) => {
+        const text = `{${written.map(([before, name, after, one]) => `${before}${name}${after}:${one}`).join(',')}}`
+        const parsed = Object.keys(JSON5.parse<object>(text)).length
+        expect([text, duplicateKeys(text).length]).toEqual([text, written.length - parsed])
+      }),
+    )
+  })
+
+  it('warns about misspelt variables, and about none that others need', () => {
+    const { cwd } = setup('{}')
+    const misspelt = {
+      DISCORD_TOKEN: 'secret',
+      LOGLEVEL: 'info',
+      QUERY_TIMEOUT: '5',
+      MAX_QUEUE_DEPHT: '5',
+      http_port: '80',
+      AETHEEL_HOOME: '/srv',
+      AETHEEL_COLOUR: 'red',
+      WHATSAPP_: '',
+    }
+    const { text } = configCheck({
+      cwd,
+      environment: { ...ORDINARY, ...misspelt, AETHEEL_HOME: cwd, AETHEEL_PORT: 'tcp://10.0.0.1:80' },
+    })
+    expect(text.split('\n').slice(1)).toEqual([
+      'Warning: DISCORD_TOKEN: unknown variable; did you mean "DISCORD_BOT_TOKEN"?',
+      'Warning: LOGLEVEL: unknown variable; did you mean "LOG_LEVEL"?',
+      'Warning: QUERY_TIMEOUT: unknown variable; did you mean "QUERY_TIMEOUT_MS"?',
+      'Warning: MAX_QUEUE_DEPHT: unknown variable; did you mean "MAX_QUEUE_DEPTH"?',
+      'Warning: http_port: unknown variable; did you mean "HTTP_PORT"?',
+      'Warning: AETHEEL_HOOME: unknown variable; did you mean "AETHEEL_HOME"?',
+      'Warning: AETHEEL_COLOUR: unknown variable, which does nothing.',
+    ])
+  })
+
   it('warns about corrected values', () => {
     const { file, ...options } = setup(`{ backendMaxTurns: 0 }`)
     expect(configCheck(options)).toEqual({
-      text: `${file}: no problems\nWarning: ${file}: backendMaxTurns must be a positive whole number, not 0; using 25.`,
+      text: `${file}: no errors, 1 warning\nWarning: ${file}: backendMaxTurns must be a positive whole number, not 0; using 25.`,
       exitCode: 0,
     })
   })
@@ -245,6 +315,27 @@ describe('masks', () => {
     ])
   })
 })
+
+/** What shells, desktops, service managers, containers, CI systems, tools and the agents set. */
+const ORDINARY = Object.fromEntries(
+  [
+    'HOME USER LOGNAME SHELL PATH PWD OLDPWD SHLVL TERM COLORTERM LANG LC_ALL TZ TMPDIR EDITOR VISUAL PAGER MAIL DISPLAY LINES',
+    'COLUMNS PROMPT_COMMAND PROMPT_DIRTRIM PS1 HISTFILE HISTSIZE LS_COLORS SESSION_MANAGER DESKTOP_SESSION XDG_SESSION_ID',
+    'XDG_RUNTIME_DIR DBUS_SESSION_BUS_ADDRESS SSH_AUTH_SOCK SSH_CONNECTION GPG_AGENT_INFO WAYLAND_DISPLAY TERM_PROGRAM',
+    'ITERM_SESSION_ID TERM_SESSION_ID WINDOWID TMUX TMUX_PANE STY NOTIFY_SOCKET INVOCATION_ID JOURNAL_STREAM LISTEN_FDS',
+    'MEMORY_PRESSURE_WATCH SYSTEMD_EXEC_PID LOGS_DIRECTORY RUNTIME_DIRECTORY STATE_DIRECTORY CACHE_DIRECTORY',
+    'HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy SSL_CERT_FILE NODE_EXTRA_CA_CERTS CURL_CA_BUNDLE',
+    'NODE_ENV NODE_OPTIONS NODE_PATH NVM_DIR npm_command npm_lifecycle_event npm_config_cache npm_package_name INIT_CWD PORT HOST',
+    'KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_PORT KUBERNETES_PORT_443_TCP_ADDR',
+    'KUBECONFIG AETHEEL_SERVICE_HOST AETHEEL_SERVICE_PORT AETHEEL_SERVICE_PORT_HTTP AETHEEL_PORT_7433_TCP_PROTO',
+    'BACKEND_SERVICE_HOST HOSTNAME CONTAINER_NAME DOCKER_HOST CI GITHUB_ACTIONS GITHUB_TOKEN RUNNER_OS AGENT_NAME AGENT_ID',
+    'AGENT_VERSION AGENT_OS AGENT_TEMPDIRECTORY BUILD_ID JOB_NAME WORKSPACE GIT_SSH_COMMAND GIT_AUTHOR_NAME DATABASE_USER',
+    'POSTGRES_PASSWORD PGHOST PGUSER REDIS_URL ANTHROPIC_API_KEY ANTHROPIC_MODEL CLAUDE_CONFIG_DIR CLAUDE_CODE_OAUTH_TOKEN',
+    'IS_SANDBOX OPENAI_API_KEY CODEX_HOME CODEX_API_KEY GEMINI_API_KEY GEMINI_MODEL GOOGLE_CLOUD_PROJECT OPENCODE_CONFIG',
+    'OPENCODE_SERVER_PASSWORD OPENCODE_SERVER_USERNAME OPENCODE_API_KEY OPENCODE_DISABLE_AUTOUPDATE PI_OFFLINE',
+    'PI_CODING_AGENT_DIR AETHEEL_RUN_ID AETHEEL_OWNER_ID AETHEEL_POD_RUN_ID AETHEEL_HOOK AETHEEL_TOKEN AETHEEL_TEST_POSTGRES',
+  ].flatMap((line) => line.split(' ').map((name) => [name, 'x'])),
+)
 
 function setup(content?: string): { cwd: string; file: string; environment: NodeJS.ProcessEnv } {
   const cwd = temporaryDirectory()

@@ -20,7 +20,7 @@ describe.concurrent('aetheel doctor, if the gateway starts the OpenCode server',
           `✓ opencode (chosen): 1.18.33 at ${path}, live, logged in by OPENROUTER_API_KEY`,
           expect.stringMatching(/^✓ OpenCode server: it starts, and was ready at http:\/\/127\.0\.0\.1:\d+$/),
           '✓ Database: SQLite, no damage found',
-          '✓ Directories: the one to work in is there',
+          '✓ Directories: the working directory exists',
         ],
       ])
     expect(terminal.leftovers()).toEqual([])

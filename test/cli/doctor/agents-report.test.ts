@@ -35,6 +35,54 @@ it.each<[what: string, probe: AgentProbe, chosen: string[], other: string[]]>([
     ],
   ],
   [
+    'logged out, and no command logs it in',
+    { ...FOUND, login: { state: 'logged-out', fix: 'codex', next: 'type /login' } },
+    ['✗ codex (chosen): 1.2.3 at /bin/codex, live, not logged in', '    Start codex and type /login.'],
+    ['! codex: 1.2.3 at /bin/codex, live, not logged in', '    Start codex and type /login.'],
+  ],
+  [
+    'a login that cannot be told, and no command for it',
+    { ...FOUND, login: { state: 'unknown', why: 'It does not say.', fix: 'codex', next: 'type /login' } },
+    [
+      '! codex (chosen): 1.2.3 at /bin/codex, live, login unknown',
+      '    It does not say.',
+      '    To find out: aetheel doctor --live --agent codex',
+      '    To log in: start codex and type /login',
+    ],
+    [
+      '! codex: 1.2.3 at /bin/codex, live, login unknown',
+      '    It does not say.',
+      '    To find out: aetheel doctor --live --agent codex',
+      '    To log in: start codex and type /login',
+    ],
+  ],
+  [
+    'the demonstration agent',
+    { ...FOUND, isDemo: true },
+    [
+      '✓ demo (chosen): built in, always ready, live, in place of codex, without a model',
+      '    To choose a real agent: aetheel init',
+    ],
+    [
+      '✓ demo: built in, always ready, live, in place of codex, without a model',
+      '    To choose a real agent: aetheel init',
+    ],
+  ],
+  [
+    'the demonstration agent, which cannot run',
+    { ...FOUND, isDemo: true, problems: ['There is no Node.js.'] },
+    [
+      '! demo (chosen): built in, live, in place of codex, without a model',
+      '    There is no Node.js.',
+      '    To choose a real agent: aetheel init',
+    ],
+    [
+      '! demo: built in, live, in place of codex, without a model',
+      '    There is no Node.js.',
+      '    To choose a real agent: aetheel init',
+    ],
+  ],
+  [
     'too old',
     {
       ...FOUND,

@@ -37,8 +37,8 @@ it('says which directories are missing, of the file and of the database, and how
 })
 
 it.each([
-  [[], 'the one to work in is there'],
-  [['shop', 'site'], 'all 3 are there'],
+  [[], 'the working directory exists'],
+  [['shop', 'site'], 'all 3 exist'],
 ])('says that all are there, with the projects %j', async (ids, text) => {
   const directory = temporaryDirectory()
   const config = { workingDir: directory, projects: ids.map((id) => ({ id, directory })) }

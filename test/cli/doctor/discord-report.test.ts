@@ -31,7 +31,7 @@ describe.concurrent('discordReport', () => {
       text: [
         `✓ Discord: the token works; the bot is aetheel (${discord.bot.id})`,
         '✓ Discord: the bot may read messages',
-        `✓ Discord: server Team (${guild.id}): 2 channels, and every permission there`,
+        `✓ Discord: server Team (${guild.id}): 2 channels, with every permission`,
         '✓ Discord: outputChannelId: #output can be reached',
         OWNER_ONLY,
       ].join('\n'),
@@ -45,7 +45,7 @@ describe.concurrent('discordReport', () => {
     expect(await discordReport(configOf(discord))).toEqual({
       text: [
         `✓ Discord: the token works; the bot is aetheel (${discord.bot.id})`,
-        '✗ Discord: the bot may not read messages, and the gateway does not serve Discord so',
+        '✗ Discord: the bot may not read messages, so the gateway does not serve Discord',
         `    Switch "Message Content Intent" on and save: https://discord.com/developers/applications/${discord.bot.id}/bot`,
         '✗ Discord: the bot is in no server',
         `    Add it with this link: ${await inviteLink(discord.bot.id)}`,
@@ -125,10 +125,10 @@ describe.concurrent('discordReport', () => {
     expect([isHealthy, text.split('\n').slice(2)]).toEqual([
       false,
       [
-        `✓ Discord: server Team (${guild.id}): 1 channel, and every permission there`,
+        `✓ Discord: server Team (${guild.id}): 1 channel, with every permission`,
         `✗ Discord: discordGuilds: the bot is in no server ${none}`,
         `    Add it with ${await inviteLink(discord.bot.id)}, or take it out`,
-        `✗ Discord: discordChannels: #Texts (${category.id}) is no channel to write in`,
+        `✗ Discord: discordChannels: #Texts (${category.id}) is not a text channel`,
         '    Name a text channel',
         `✗ Discord: discordChannels: ${guild.id} is the server Team`,
         '    Name one of its channels',
@@ -225,7 +225,7 @@ describe('discordFindings', () => {
     expect(findingsOf({}, { guilds: [{ ...guild, isAvailable: false, channels: [] }] })[0]).toEqual({
       mark: '!',
       text: `server Team (${guild.id}): not available now`,
-      details: ['Discord has trouble with it: look at https://discordstatus.com'],
+      details: ['Discord has an outage: see https://discordstatus.com'],
     })
   })
 

@@ -45,7 +45,7 @@ it('checks the configured pods even if the database cannot be opened', async () 
   const config = { agentBackend: 'claude' as const, codeAgentDefault: 'claude' as const, projects: file }
   expect(await podsReport(config, listProjects, podsWith({ claude: '2.1.9' }, []))).toEqual({
     text: [
-      '! Kubernetes: the projects of the database cannot be looked at',
+      '! Kubernetes: the projects in the database cannot be read',
       '    The database is away.',
       '✓ Kubernetes: web: claude 2.1.9 in the pod found (namespace agents), works in /srv',
     ].join('\n'),

@@ -29,7 +29,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
         '✓ WhatsApp: the credentials work; the account is Test',
         '✓ WhatsApp: +4930123456 is a WhatsApp sender, and online',
         '✓ WhatsApp: Twilio calls this gateway for incoming messages',
-        `✓ WhatsApp: ${config.publicUrl} leads to the gateway, which knows Twilio's signature`,
+        `✓ WhatsApp: ${config.publicUrl} leads to the gateway, which accepts Twilio's signature`,
         '✓ WhatsApp: claude answers',
         '✓ WhatsApp: 2 numbers may write',
       ].join('\n'),
@@ -57,7 +57,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     [
       'a number that is no sender',
       (config) => ({ ...config, twilioWhatsappFrom: '+4930999999' }),
-      ['✗ WhatsApp: +4930999999 is no WhatsApp sender of this account', '    Those there are: whatsapp:+4930123456'],
+      ['✗ WhatsApp: +4930999999 is no WhatsApp sender of this account', '    It has: whatsapp:+4930123456'],
     ],
     [
       'a sender that is not online, and a webhook for somebody else',
@@ -153,7 +153,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
 
     const { text } = await whatsAppReport({ ...config, twilioApiKey, twilioApiSecret, twilioAuthToken: 'new' })
 
-    expect(text).toContain('does not take what is signed with this Auth Token')
+    expect(text).toContain('rejects what is signed with this Auth Token')
   })
 })
 

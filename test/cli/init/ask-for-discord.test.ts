@@ -24,7 +24,7 @@ const TOKEN = 'The token of the bot'
 const UNCHECKED = 'The token could not be checked. What now?'
 const OWNER = 'Who may always talk to it?'
 const WAITING = 'The bot is in no server yet.'
-const CHANNEL = 'In which channel shall people talk about this project?'
+const CHANNEL = 'In which channel should people talk about this project?'
 
 describe.concurrent('aetheel init with Discord', () => {
   it('checks the token, and writes it with the owner and the channel of the project', async (test) => {

@@ -19,12 +19,12 @@ export const DOWN = '\u001B[B'
 export const CTRL_C = '\u0003'
 export const CTRL_U = '\u0015'
 
-export const WHERE = 'Where shall the settings be kept?'
-export const AGENT = 'Which agent shall answer?'
+export const WHERE = 'Where should the settings be kept?'
+export const AGENT = 'Which agent should answer?'
 export const PERMISSIONS = 'What may the agent do?'
-export const DIRECTORY = 'In which directory shall it work?'
-export const ID = 'What shall this project be called?'
-export const DISCORD = 'Shall people reach it on Discord?'
+export const DIRECTORY = 'Which directory should it work in?'
+export const ID = 'What should this project be called?'
+export const DISCORD = 'Should people reach it on Discord?'
 
 /** A person's machine: a home, a directory to work in, and Codex. */
 export class Machine {

@@ -97,7 +97,7 @@ describe.concurrent('aetheel init without Discord', () => {
     await person.answer(AGENT, ENTER)
     await person.answer(PERMISSIONS, ENTER)
     await person.answer(DIRECTORY, `${CTRL_U}~/src/it's "new"${ENTER}`)
-    await person.answer('is not there. Make it?', 'y')
+    await person.answer('does not exist. Create it?', 'y')
     await person.answer(ID, `${CTRL_U}-x${ENTER}`)
     await person.answer('begins with a letter or a digit', `${CTRL_U}new_1${ENTER}`)
     await person.answer(DISCORD, 'n')
@@ -117,8 +117,8 @@ describe.concurrent('aetheel init without Discord', () => {
     await person.answer(AGENT, ENTER)
     await person.answer(PERMISSIONS, ENTER)
     await person.answer(DIRECTORY, `${CTRL_U}notes${ENTER}`)
-    await person.answer('That is no directory.', `${CTRL_U}elsewhere${ENTER}`)
-    await person.answer('is not there. Make it?', 'n')
+    await person.answer('That is not a directory.', `${CTRL_U}elsewhere${ENTER}`)
+    await person.answer('does not exist. Create it?', 'n')
     await person.answer(DIRECTORY, ENTER)
     await person.answer(ID, ENTER)
     await person.answer(DISCORD, 'n')
@@ -155,7 +155,7 @@ describe.concurrent('aetheel init without Discord', () => {
     const file = join(machine.project, 'team.json5')
     writeFileSync(file, '// ours')
     const person = machine.begin({ explicit: 'team.json5' })
-    await person.answer('team.json5 is there already', ENTER)
+    await person.answer('team.json5 exists already', ENTER)
     expect([await person.exitCode, readFileSync(file, 'utf8'), readdirSync(machine.project)]).toEqual([
       1,
       '// ours',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { agentPath } from '../../kit/agents.js'
+import { readOnlyDirectory } from '../../kit/permissions.js'
 import { AGENT, CTRL_C, CTRL_U, DIRECTORY, DISCORD, DOWN, ENTER, Machine, PERMISSIONS } from '../init/init-stage.js'
 
 /** A port that nobody else uses while tests run side by side. */
@@ -87,13 +88,17 @@ describe('the first start', () => {
     expect([machine.config().projects, readdirSync(directory)]).toEqual([[{ id: 'first', directory }], []])
   })
 
-  it('refuses a directory that cannot be made, with a way out', async (test) => {
+  it('refuses a directory that cannot be made or written to, with a way out', async (test) => {
     const machine = new Machine(test)
     const file = join(machine.directory, 'file')
     writeFileSync(file, '')
+    const readOnly = readOnlyDirectory(test)
     const person = machine.meet({ variables: FREE })
     for (const question of [AGENT, PERMISSIONS]) await person.answer(question, ENTER)
-    await person.answer(DIRECTORY, `${CTRL_U}${join(file, 'below', 'it')}${ENTER}`)
+    await person.answer(DIRECTORY, `${CTRL_U}${readOnly}${ENTER}`)
+    for (const other of [join(readOnly, 'below', 'it'), join(file, 'below', 'it')]) {
+      await person.answer('You may not write there: name another directory', `${CTRL_U}${other}${ENTER}`)
+    }
     await person.answer('You may not write there: name another directory', CTRL_C)
     expect([await person.exitCode, readdirSync(machine.home)]).toEqual([1, []])
   })

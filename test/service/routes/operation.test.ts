@@ -54,6 +54,22 @@ it('tells of each agent how it is logged in, or how it is installed', async () =
   ])
 })
 
+it('says of the demonstration agent what it is, and asks it for no login', async () => {
+  const { ask } = await openStage({ agentBackend: 'demo', backendCliPath: undefined })
+  const [claude, codex] = (await ask('GET', '/agents')).body.agents
+  expect([claude, codex?.is_demo]).toMatchObject([
+    {
+      is_demo: true,
+      status: 'available',
+      login: null,
+      problems: [
+        'The built-in demonstration agent stands in for it, without a model. "aetheel init" chooses a real agent.',
+      ],
+    },
+    false,
+  ])
+})
+
 it('says why an agent is not available, whatever the reason', async () => {
   const { ask, gateway } = await openStage()
   const claude = gateway.agents.get('claude')

@@ -54,7 +54,7 @@ function AgentState({ agent: { status, install, login } }: { agent: Agent }) {
 }
 
 /** How to log in, unless it surely is. */
-function LoginNote({ login: { state, why, fix } }: { login: NonNullable<Agent['login']> }) {
+function LoginNote({ login: { state, why, fix, next } }: { login: NonNullable<Agent['login']> }) {
   if (state === 'logged-in') return null
   return (
     <>
@@ -62,6 +62,7 @@ function LoginNote({ login: { state, why, fix } }: { login: NonNullable<Agent['l
         {why ?? 'It is not logged in, and cannot answer.'} To log in, on the machine of the gateway:
       </p>
       <Commands>{fix}</Commands>
+      {next !== null && <p class="note">There, {next}.</p>}
     </>
   )
 }

@@ -103,6 +103,7 @@ function MissingAgents({ state: { agents } }: { state: SetupState }) {
             <dt>{agentName(provider)}</dt>
             <dd>
               {login?.state === 'logged-out' && <Commands>{login.fix}</Commands>}
+              {login?.state === 'logged-out' && login.next !== null && `There, ${login.next}.`}
               {install === null ? problems.join(' ') : <Commands>{install}</Commands>}
             </dd>
           </Fragment>
