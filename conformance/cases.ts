@@ -296,9 +296,38 @@ const maxTurns: Case = {
   },
 }
 
+const compact: Case = {
+  name: 'compact',
+  title: '`/compact`',
+  async run({ expected, open }) {
+    const summary = 'A summary by the scripted model.'
+    let reply = answer
+    const stage = await open(() => say(reply))
+    // Pi leaves a short session as it is, and the latest of a long one.
+    const filler = 'All work and no play. '.repeat(9_400)
+    const first = await stage.ask({ prompt: `First question? ${filler}` })
+    const second = await stage.ask({ prompt: `Second question? ${filler}`, ...continuationOf(first) })
+    reply = summary
+    const compacted = await stage.ask({ prompt: '/compact', isCommand: true, ...continuationOf(second) })
+    reply = answer
+    if (!expected.compacts) {
+      const { failure } = compacted.result
+      assert.deepEqual([failure?.reason, stage.model.requests.length], ['refused', 2])
+      assert.match(failure?.message ?? '', / has no \/compact/)
+      return `${cannot}refused, with a word to that effect`
+    }
+    assertAnswer(compacted.result, '', times(stage.model.requests.length - 2, expected.usage))
+    const third = await stage.ask({ prompt: 'Third question?', ...continuationOf(compacted) })
+    assertAnswer(third.result, answer, expected.usage)
+    const { body = '' } = stage.model.requests.at(-1) ?? {}
+    assert.deepEqual([body.includes(summary), body.includes('First question?')], [true, false])
+    return 'the next turn has a summary in place of what was said first'
+  },
+}
+
 export const cases: Case[] = [
   ...[plain, streaming, toolCall, resume, unknownSession, ...modelErrors, timeout, cancel, longPrompt, ...prompts],
-  ...[systemPrompt, changedSystemPrompt, unlistedTool, maxTurns, untrusted],
+  ...[systemPrompt, changedSystemPrompt, unlistedTool, maxTurns, compact, untrusted],
   ...gatewayCases,
 ]
 

@@ -33,8 +33,10 @@ export interface Expectation {
   runsUnlistedTools: boolean
   /** Whether a session continues whose very first answer was cut off. */
   keepsCutSession: boolean
-  /** What becomes of a session that paused at the turn limit, where it cannot be continued. */
-  afterPause?: 'refused' | 'fresh'
+  /** Whether it takes `/compact`. */
+  compacts?: true
+  /** Whether a turn that paused at its limit, the first of its session, goes on in a fresh session. */
+  forgetsPausedTurns?: true
   /** Whether one warm process serves all sessions. */
   isShared?: true
   /** Whether a warm process refuses a session during the minute in which another process began it. */
@@ -107,6 +109,7 @@ const claude: Expectation = {
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
   keepsCutSession: true,
+  compacts: true,
   maxTurns: { ...saidByCli('max_turns', 'Claude', 1, 'Reached maximum number of turns (2)'), requests: 2 },
 }
 
@@ -186,7 +189,7 @@ const gemini: Expectation = {
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
   keepsCutSession: true,
-  afterPause: 'refused',
+  forgetsPausedTurns: true,
   maxTurns: {
     ...saidByGemini(
       'max_turns',
@@ -278,6 +281,7 @@ function withoutProcess(expected: Expectation): Expectation {
 export const opencodeServerExpectation: Expectation = {
   ...withoutProcess(opencode),
   streams: true,
+  compacts: true,
   unknownSession: inWords({ reason: 'session_lost', message: `Session not found: ${opencode.unknownSessionId}` }),
 }
 
@@ -293,6 +297,7 @@ export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectat
     ...withoutProcess(codex),
     isShared: true,
     streams: true,
+    compacts: true,
     unknownSession: inWords({
       reason: 'session_lost',
       message: `no rollout found for thread id ${unknownUuid}`,
@@ -325,13 +330,13 @@ export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectat
     rateLimited: inWords({ reason: 'rate_limit', message: 'Too many requests.' }),
     serverError: saidToGemini('exit', 500, 'INTERNAL', 'The model is broken.'),
     promptChanges: { '/help': '\\/help', '/memory show': '\\/memory show' },
-    afterPause: 'fresh',
     maxTurns: countedByBackend,
   },
   pi: {
     neverAsks: true,
     ...pi,
     hasExitCode: false,
+    compacts: true,
     unknownSession: inWords(pi.unknownSession),
   },
 }

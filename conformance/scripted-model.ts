@@ -65,11 +65,16 @@ export async function startScriptedModel(script: Script): Promise<ScriptedModel>
   }
 }
 
-/** Real servers reject a history in which a call has no result, or a result no call. */
+/** Real servers reject a history in which a call has no result, or a result no call. The words are Google's. */
 function refusalOf({ toolCalls, toolResults }: ModelRequest): ModelReply | undefined {
   const unpaired = [...without(toolCalls, toolResults), ...without(toolResults, toolCalls)]
   if (unpaired.length === 0) return undefined
-  return { type: 'error', status: 400, message: `A call without a result, or a result without a call: ${unpaired[0]}.` }
+  const rule = 'the number of function response parts is equal to the number of function call parts'
+  return {
+    type: 'error',
+    status: 400,
+    message: `Please ensure that ${rule} of the function call turn: ${unpaired[0]}.`,
+  }
 }
 
 /** Multiset difference: `some` without one occurrence for each of `others`. */

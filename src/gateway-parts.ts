@@ -10,8 +10,11 @@ import type { CredentialStore } from './credentials/credential-store.js'
 import type { Scrubber } from './credentials/scrubber.js'
 import type { Pods } from './kubernetes/types.js'
 import type { Log } from './log.js'
+import type { UploadedFiles } from './media/uploaded-files.js'
 import type { Metrics } from './metrics.js'
 import type { Scheduler } from './schedule/scheduler.js'
+import type { Note } from './store/audit.js'
+import type { DeletedConversation } from './store/conversations.js'
 import type { Store } from './store/store.js'
 import type { ActivityHub } from './streams/activity-hub.js'
 import type { StreamHub } from './streams/stream-hub.js'
@@ -55,10 +58,14 @@ export interface GatewayParts {
   cancel(messageId: string): Promise<StopOutcome['kind']>
   /** Looks for work and replies; for callers that changed the queue from outside. */
   wake(): void
+  /** The content of files that were uploaded for messages. */
+  uploads: UploadedFiles
   /** Channel names. */
   channels: string[]
   /** The slash commands. */
   commands: Pick<ConversationCommands, 'act' | 'stopMessage' | 'continueMessage'>
+  /** Removes a conversation for good. Contract: throws `conflict` while something runs or waits in it. */
+  deleteConversation(conversation: DeletedConversation, audit: Note): Promise<void>
   /** The host of a channel, for messages that reach it another way. */
   hostOf(channel: string): GatewayHost
 }

@@ -14,6 +14,7 @@ import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber } from './credentials/scrubber.js'
 import { messageOf } from './errors.js'
 import type { Gateway, GatewayDependencies, GatewayParts } from './gateway-parts.js'
+import { UploadedFiles } from './media/uploaded-files.js'
 import { createMetrics } from './metrics.js'
 import { startGuardian } from './processes/guardian.js'
 import { thisProcess } from './processes/reaper.js'
@@ -28,11 +29,13 @@ import { ActivityHub } from './streams/activity-hub.js'
 import { StreamHub } from './streams/stream-hub.js'
 import { channelHost, type GatewayHost } from './turns/accept.js'
 import { Audience } from './turns/audience.js'
+import { deleteConversation } from './turns/delete-conversation.js'
 import { Sender } from './turns/deliver.js'
 import { turnPlanner } from './turns/plan.js'
 import { Queue } from './turns/queue.js'
 import { deregister, ledgerOwner, Recovery } from './turns/recover.js'
 import { stopMessage } from './turns/stop.js'
+import { removeUntakenUploads } from './turns/untaken-uploads.js'
 import { Worker } from './turns/work.js'
 
 export { databaseFile, makeHome } from './config/data-directory.js'
@@ -75,6 +78,8 @@ async function compose(
   onClose(() => agents.stop())
   const archive = new Archive(join(config.home, 'archive'), store, log, now, scrub)
   onClose(() => archive.flush())
+  const uploads = new UploadedFiles(join(config.home, 'uploads'))
+  onClose(removeUntakenUploads({ store, uploads, log, now }))
   const streams = new StreamHub(store, now)
   const activity = new ActivityHub(store, streams, now)
 
@@ -123,7 +128,10 @@ async function compose(
     id: self.id,
     channels: names,
     agents: registry,
+    uploads,
     ...{ store, queue, approvals, streams, activity, credentials, scrubber, metrics, wake, commands, hostOf },
+    deleteConversation: (conversation, audit) =>
+      deleteConversation(conversation, audit, { ...shared, archive, uploads, activity }),
     cancel: async (messageId) => (await stopMessage(messageId, { store, queue, worker })).kind,
   }
   await beforeWork?.(parts)

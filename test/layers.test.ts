@@ -42,11 +42,11 @@ const MAY_IMPORT: Record<string, string> = {
 
   metrics: 'backends (turns)',
   'gateway-parts':
-    '(approvals) (backends) (channels) (config) (conversation) (credentials) (kubernetes) (metrics) (schedule) (store) (streams) (turns)',
+    '(approvals) (backends) (channels) (config) (conversation) (credentials) (kubernetes) (media) (metrics) (schedule) (store) (streams) (turns)',
   gateway:
-    'approvals archive config conversation credentials (gateway-parts) metrics processes projects runtime schedule store streams turns',
+    'approvals archive config conversation credentials (gateway-parts) media metrics processes projects runtime schedule store streams turns',
   service:
-    'approvals archive backends channels config conversation credentials engine (gateway) media (metrics) (projects) runtime store streams turns',
+    'approvals archive backends channels config conversation credentials engine (gateway) kubernetes media (metrics) (projects) runtime store streams turns',
   client: '(service)',
   cli: 'approvals archive backends channels config conversation credentials discord engine gateway kubernetes log media (opencode) processes projects runtime schedule service store turns whatsapp',
   main: 'cli',

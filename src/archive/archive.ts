@@ -7,7 +7,7 @@
 //   the next update fills the gap.
 
 import { readdirSync, rmSync, statSync } from 'node:fs'
-import { open, readFile, rename } from 'node:fs/promises'
+import { open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
@@ -51,6 +51,12 @@ export class Archive {
   async flush(): Promise<void> {
     this.#begin()
     await this.#writing
+  }
+
+  /** Removes the files of a conversation. Contract: the database no longer has it, so nothing writes them again. */
+  async remove(conversation: Pick<ArchivedConversation, 'channel' | 'address'>): Promise<void> {
+    await this.#writing
+    await rm(this.#pathOf(conversation), { recursive: true, force: true })
   }
 
   /** Rewrites every day of every conversation. Files unknown to the database are left alone. */
@@ -105,7 +111,7 @@ export class Archive {
     return days.length
   }
 
-  #pathOf({ channel, address }: ArchivedConversation): string {
+  #pathOf({ channel, address }: Pick<ArchivedConversation, 'channel' | 'address'>): string {
     return join(this.directory, conversationPath(channel, address))
   }
 }

@@ -80,8 +80,9 @@ export interface AgentBackend extends BackendAdapter {
 
 export interface AgentRequest {
   prompt: string
-  /** The prompt is a command of the CLI's own, such as `/compact`, and must reach it as one. A CLI without commands refuses
-   *  it. */
+  /** The prompt is a command of the CLI's own, such as `/review`, and must reach it as one. A CLI without commands refuses
+   *  it. `/compact` is for every agent that supports it: the session is summarised to make room, with a view to what the
+   *  words after it ask for, if the agent can be told. */
   isCommand?: boolean
   /** Marks the processes of this run; generated if left out. */
   runId?: string
@@ -250,9 +251,11 @@ export interface AgentCapabilities {
   supportsModelSelection: boolean
   supportsToolControl: boolean
   supportsMaxTurns: boolean
+  /** Whether its session holds a turn that was stopped at its limit. */
+  remembersPausedTurns: boolean
   /** Whether it takes a prompt that begins with a slash as one of its own commands, if asked to. */
   supportsCommands: boolean
-  /** Whether `/compact` is one of them. */
+  /** Whether it takes `/compact`, by a command or otherwise. */
   supportsCompact: boolean
   /** Whether text arrives while the model is still writing it. */
   supportsStreaming: boolean

@@ -75,8 +75,18 @@ export interface MessageOptions {
   job?: string
   /** The previous one of its kind failed too: the person already knows and is not notified again. */
   isKnownToFail?: boolean
+  /** The paused turn that it goes on with. */
+  continues?: PausedTurn
   /** Values available to the operator's command templates. */
   variables?: MessageVariables
+}
+
+/** Retold to an agent that does not remember it. */
+export interface PausedTurn {
+  /** The messages it was to answer. */
+  asked: string[]
+  /** What the agent said until it paused; may be empty. */
+  said: string
 }
 
 /** Properties of a message, under the names used in command templates. */

@@ -21,7 +21,7 @@ import type {
   SubmittedCommand,
 } from '../service/api/commands.js'
 import type { ActivityEvent, RunEvents, RunEventsQuery } from '../service/api/events.js'
-import type { Audit, AuditEntry, Figures, FiguresQuery, Health } from '../service/api/operation.js'
+import type { AuditPage, AuditQuery, Figures, FiguresQuery, Health } from '../service/api/operation.js'
 import type {
   Credential,
   CredentialList,
@@ -29,12 +29,14 @@ import type {
   NewProject,
   Project,
   ProjectChanges,
+  ProjectFiles,
   ProjectList,
   Rotated,
   Template,
   TemplateList,
 } from '../service/api/projects.js'
 import type { QueueEntry, QueueOverview } from '../service/api/queue.js'
+import type { CreatedToken, NewToken, Token, TokenList } from '../service/api/tokens.js'
 import type { GivenProvider, PageQuery, Provider } from '../service/api/values.js'
 import { activity } from './activity.js'
 import { Command, GivenCommand } from './command.js'
@@ -63,6 +65,7 @@ export class AetheelClient {
   readonly credentials: CredentialsClient
   readonly conversations: ConversationsClient
   readonly approvals: ApprovalsClient
+  readonly tokens: TokensClient
   readonly #connection: Connection
 
   constructor(options: AetheelClientOptions) {
@@ -73,6 +76,7 @@ export class AetheelClient {
     this.credentials = new CredentialsClient(this.#connection)
     this.conversations = new ConversationsClient(this.#connection)
     this.approvals = new ApprovalsClient(this.#connection)
+    this.tokens = new TokensClient(this.#connection)
   }
 
   /** For a client without a token: logs this browser in, in all tabs, until logout or for 30 days. */
@@ -149,8 +153,8 @@ export class AetheelClient {
   }
 
   /** Who changed what, newest first. */
-  async audit(page: PageQuery = {}): Promise<AuditEntry[]> {
-    return (await this.#connection.json<Audit>('GET', `/audit${queryOf(page)}`)).entries
+  audit(page: AuditQuery = {}): Promise<AuditPage> {
+    return this.#connection.json('GET', `/audit${queryOf(page)}`)
   }
 
   /** Contract: an unhealthy gateway is no error here. */
@@ -187,6 +191,11 @@ class ProjectsClient {
 
   get(id: string): Promise<Project> {
     return this.connection.json('GET', projectPath(id))
+  }
+
+  /** The names of at most 50 files and directories in it that match what was typed. */
+  files(id: string, query = ''): Promise<ProjectFiles> {
+    return this.connection.json('GET', `${projectPath(id)}/files${queryOf({ query })}`)
   }
 
   create(project: NewProject): Promise<Project> {
@@ -269,6 +278,26 @@ class ApprovalsClient {
 
   removeRule(id: string): Promise<void> {
     return this.connection.done('DELETE', `/approval-rules/${encodeURIComponent(id)}`)
+  }
+}
+
+/** Who may use the API. */
+class TokensClient {
+  constructor(private readonly connection: Connection) {}
+
+  /** Newest first, without their values. */
+  async list(): Promise<Token[]> {
+    return (await this.connection.json<TokenList>('GET', '/tokens')).tokens
+  }
+
+  /** Its value is in this answer alone. */
+  create(token: NewToken): Promise<CreatedToken> {
+    return this.connection.json('POST', '/tokens', { body: token })
+  }
+
+  /** Not the one that this client uses, nor the last one that allows everything. */
+  remove(id: string): Promise<void> {
+    return this.connection.done('DELETE', `/tokens/${encodeURIComponent(id)}`)
   }
 }
 

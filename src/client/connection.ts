@@ -11,7 +11,10 @@ export interface ConnectionOptions {
 }
 
 export interface RequestOptions {
+  /** Sent as JSON. */
   body?: object
+  /** Sent as it is, in place of `body`. */
+  file?: Blob
   headers?: Record<string, string>
   signal?: AbortSignal
 }
@@ -74,7 +77,7 @@ export class Connection {
     }
   }
 
-  async #send(method: string, path: string, { body, headers, signal }: RequestOptions = {}): Promise<Response> {
+  async #send(method: string, path: string, { body, file, headers, signal }: RequestOptions = {}): Promise<Response> {
     // Called without `this`: browsers reject their own `fetch` as a method of another object.
     const send = this.#fetch
     try {
@@ -86,6 +89,7 @@ export class Connection {
           ...headers,
         },
         ...(body && { body: JSON.stringify(body) }),
+        ...(file && { body: file }),
         ...(signal && { signal }),
       })
     } catch (cause) {

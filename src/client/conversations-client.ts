@@ -1,4 +1,7 @@
 import type {
+  AnsweredCommand,
+  Changes,
+  CommandList,
   Continued,
   ConversationChanges,
   ConversationDetails,
@@ -6,10 +9,12 @@ import type {
   ConversationPage,
   Done,
   NewConversation,
+  SlashCommand,
   TakenMessage,
   TranscriptPage,
   TranscriptQuery,
   UsedSession,
+  UploadedFile,
   UsedSessionList,
 } from '../service/api/conversations.js'
 import type { Connection } from './connection.js'
@@ -33,19 +38,51 @@ export class ConversationsClient {
     return this.connection.json('GET', `${pathOf(id)}/messages${queryOf(page)}`)
   }
 
+  /** For `files` of a message, within an hour. Its type is that of the blob. */
+  upload(id: string, name: string, file: Blob): Promise<UploadedFile> {
+    return this.connection.json('POST', `${pathOf(id)}/files${queryOf({ name })}`, { file })
+  }
+
+  /** A file that was uploaded for a message. */
+  async file(id: string, fileId: string): Promise<Blob> {
+    return (await this.connection.open('GET', `${pathOf(id)}/files/${encodeURIComponent(fileId)}`)).blob()
+  }
+
+  /** The slash commands that a message can be. */
+  async commands(id: string): Promise<SlashCommand[]> {
+    return (await this.connection.json<CommandList>('GET', `${pathOf(id)}/commands`)).commands
+  }
+
+  /** The files that the agent has changed in it. */
+  changes(id: string): Promise<Changes> {
+    return this.connection.json('GET', `${pathOf(id)}/changes`)
+  }
+
   create(conversation: NewConversation = {}): Promise<ConversationDetails> {
     return this.connection.json('POST', '/conversations', { body: conversation })
   }
 
-  /** Settles when the gateway has stored it. Resending under the same key does not create a second message. */
-  send(id: string, text: string, { idempotencyKey }: { idempotencyKey?: string } = {}): Promise<TakenMessage> {
+  /**
+   * `files` are the ids of uploaded ones. Settles when the gateway has stored it. Resending under the same key does not create a second message. A slash command
+   * is answered instead, each time.
+   */
+  send(
+    id: string,
+    text: string,
+    { idempotencyKey, files = [] }: { idempotencyKey?: string; files?: string[] } = {},
+  ): Promise<TakenMessage | AnsweredCommand> {
     const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
-    return this.connection.json('POST', `${pathOf(id)}/messages`, { body: { text }, headers })
+    return this.connection.json('POST', `${pathOf(id)}/messages`, { body: { text, files }, headers })
   }
 
   /** Absent choices stay; null clears one. */
   update(id: string, changes: ConversationChanges): Promise<ConversationDetails> {
     return this.connection.json('PATCH', pathOf(id), { body: changes })
+  }
+
+  /** With everything that was said and done in it. Refused as a `conflict` while something runs or waits. */
+  remove(id: string): Promise<void> {
+    return this.connection.done('DELETE', pathOf(id))
   }
 
   /** With `messageId`, only that message: later ones continue. */

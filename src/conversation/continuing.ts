@@ -1,11 +1,12 @@
 // `/continue`: lets an agent that has paused at its limit of turns go on in its session.
 
-import type { Acceptance, ChannelMessage, MessageOptions } from '../channels/types.js'
+import type { Acceptance, ChannelMessage, MessageOptions, PausedTurn } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import { replyConfigOf } from '../runtime/agent-choice.js'
 import type { SessionManager } from '../runtime/session-manager.js'
 import type { Conversation } from '../store/conversations.js'
 import type { Message } from '../store/inbox.js'
+import type { RunRecord } from '../store/runs.js'
 import type { Admit } from '../turns/queue.js'
 import { type Answer, changed, info } from './answer.js'
 import type { ChoiceDependencies } from './conversation-choice.js'
@@ -38,7 +39,8 @@ export async function continuePaused(
   if (messageId === undefined && latest?.state === 'open' && latest.platformId.startsWith(CONTINUES)) {
     return info(CONTINUED)
   }
-  const paused = latest && (await hasPaused(dependencies, conversation, latest)) ? latest : undefined
+  const run = latest && (await pausedRun(dependencies, conversation, latest))
+  const paused = run && latest
   if (!paused) return info(messageId === undefined ? NOTHING : MOVED_ON)
   if (messageId !== undefined && paused.id !== messageId) return info(MOVED_ON)
   const place = await store.conversations.place(conversation.id)
@@ -49,7 +51,7 @@ export async function continuePaused(
     // The answer goes to whoever has asked the question.
     author: paused.author,
     text: PROMPT,
-    options: optionsOf(paused),
+    options: { ...optionsOf(paused), continues: await pausedTurn(dependencies, channel, paused, run) },
   }
   const acceptance = await submit(channel, message, async (_tables, _message, problem) => {
     // If stored as refused, it would stay refused.
@@ -60,18 +62,31 @@ export async function continuePaused(
   return { ...changed('It continues.'), subject: id, messageId: id }
 }
 
-/** Whether the agent has paused at the latest message, and its session is still the conversation's. */
-async function hasPaused(
+/** The run in which the agent has paused at the latest message, if its session is still the conversation's. */
+async function pausedRun(
   { store, sessions, config }: ContinueDependencies,
   { id, channel }: Conversation,
   message: Message,
-): Promise<boolean> {
-  if (message.state !== 'answered') return false
+): Promise<RunRecord | undefined> {
+  if (message.state !== 'answered') return undefined
   const run = (await store.runs.ofMessage(message.id)).at(-1)
-  if (run?.result?.failure?.reason !== 'max_turns') return false
+  if (run?.result?.failure?.reason !== 'max_turns') return undefined
   const { idleMinutes } = replyConfigOf(channel, config)?.session ?? {}
   const session = await sessions.peek(id, run.backend, idleMinutes === undefined ? undefined : idleMinutes * 60_000)
-  return session !== undefined && session.sessionId === run.sessionId
+  return session !== undefined && session.sessionId === run.sessionId ? run : undefined
+}
+
+/** With what came before it, if it was a continuation itself. */
+async function pausedTurn(
+  { store: { inbox } }: ContinueDependencies,
+  channel: string,
+  { id, text, options: { continues } = {} }: Message,
+  { result }: RunRecord,
+): Promise<PausedTurn> {
+  const merged = await Promise.all((await inbox.mergedInto(id)).map((other) => inbox.findByPlatformId(channel, other)))
+  const others = merged.flatMap((message) => message?.text ?? [])
+  const said = [continues?.said, result?.finalOutput].filter(Boolean).join('\n\n')
+  return { asked: [...(continues?.asked ?? [text]), ...others], said }
 }
 
 /** What was asked for the paused message holds for its continuation, except what named or began something. */

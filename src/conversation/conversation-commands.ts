@@ -17,6 +17,7 @@ import { oneLine } from '../core/one-line.js'
 import { type Answer, changed, info } from './answer.js'
 import { type ContinueDependencies, continuePaused } from './continuing.js'
 import { choiceOf, RECENT_MS } from './conversation-choice.js'
+import type { LimitedCaller } from './limited-caller.js'
 import { modelCommand, OWN_MODEL } from './model-command.js'
 import { listSessions, requireInstalled, resumeSession, runningText } from './session-commands.js'
 import { describeUsage, MODE_WORDS, queueLine } from './conversation-words.js'
@@ -64,6 +65,27 @@ interface CommandInput {
   conversation: Conversation
   author: string
   argument: string
+  caller?: LimitedCaller | undefined
+}
+
+/** A line such as `/model opus`. */
+export interface GivenCommand {
+  /** Undefined if there is no such command. */
+  name: CommandName | undefined
+  /** As it was typed. */
+  word: string
+  argument: string
+}
+
+export function parseCommand(line: string): GivenCommand {
+  const [, word = '', argument = ''] = /^\/(\S*)\s*(.*)$/s.exec(line.trim()) ?? []
+  const typed = word.toLowerCase()
+  const name = COMMANDS.find((command) => command.name === (ALIASES[typed] ?? typed))?.name
+  return { name, word, argument: argument.trim() }
+}
+
+export function unknownCommand(word: string): string {
+  return `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`
 }
 
 /** The slash commands of every channel. Each answers in words for the person. */
@@ -78,8 +100,8 @@ export class ConversationCommands {
     queue: (input) => this.#queue(input),
     model: ({ conversation, argument }) => modelCommand(this.dependencies, conversation, argument),
     backend: (input) => this.#backend(input),
-    sessions: ({ conversation }) => listSessions(this.dependencies, conversation),
-    resume: ({ conversation, argument }) => resumeSession(this.dependencies, conversation, argument),
+    sessions: ({ conversation, caller }) => listSessions(this.dependencies, conversation, caller),
+    resume: ({ conversation, argument, caller }) => resumeSession(this.dependencies, conversation, argument, caller),
     project: (input) => this.#project(input),
     allow: async () => info(ADMISSION_ELSEWHERE),
     disallow: async () => info(ADMISSION_ELSEWHERE),
@@ -89,23 +111,23 @@ export class ConversationCommands {
   constructor(private readonly dependencies: CommandDependencies) {}
 
   async run(channel: string, place: Place, author: string, line: string): Promise<Answer> {
-    const [, word = '', argument = ''] = /^\/(\S*)\s*(.*)$/s.exec(line.trim()) ?? []
-    const typed = word.toLowerCase()
-    const name = COMMANDS.find((command) => command.name === (ALIASES[typed] ?? typed))?.name
-    if (name === undefined) {
-      return info(
-        `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`,
-      )
-    }
+    const { name, word, argument } = parseCommand(line)
+    if (name === undefined) return info(unknownCommand(word))
     if (name === 'help') return info(HELP_TEXT)
     if (isMessageCommand(name)) return info('Send it as a message.')
-    return answerOf(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
+    return answerOf(async () => this.act(await this.#enter(channel, place), author, name, argument))
   }
 
   /** Like `run`, in an existing conversation. Contract: throws what `run` answers in words. */
-  async act(conversation: Conversation, author: string, name: ActionName, argument = ''): Promise<Answer> {
-    const answer = await this.#handlers[name]({ conversation, author, argument })
-    if (answer.isChange) await this.#audit(author, name, answer.subject ?? conversation.id, argument)
+  async act(
+    conversation: Conversation,
+    actor: string,
+    name: ActionName,
+    argument = '',
+    caller?: LimitedCaller,
+  ): Promise<Answer> {
+    const answer = await this.#handlers[name]({ conversation, author: caller?.name ?? actor, argument, caller })
+    if (answer.isChange) await this.#audit(actor, name, answer.subject ?? conversation.id, argument)
     return answer
   }
 

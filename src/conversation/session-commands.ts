@@ -6,19 +6,24 @@ import { oneLine } from '../core/one-line.js'
 import { GatewayError } from '../errors.js'
 import { workplaceKey, type Workplace } from '../runtime/agent-choice.js'
 import type { Conversation } from '../store/conversations.js'
-import type { UsedSession } from '../store/runs.js'
+import type { SessionFilter, UsedSession } from '../store/runs.js'
 import type { Session } from '../store/sessions.js'
 import { type Answer, changed, info } from './answer.js'
 import { type ChoiceDependencies, choiceOf, recentSessions } from './conversation-choice.js'
+import type { LimitedCaller } from './limited-caller.js'
 import { QUESTION_CHARACTERS, sessionLine } from './conversation-words.js'
 
 interface SessionDependencies extends ChoiceDependencies {
   isInstalled(backend: BackendName): Promise<boolean>
 }
 
-export async function listSessions(dependencies: SessionDependencies, conversation: Conversation): Promise<Answer> {
+export async function listSessions(
+  dependencies: SessionDependencies,
+  conversation: Conversation,
+  caller?: LimitedCaller,
+): Promise<Answer> {
   const { store, now } = dependencies
-  const sessions = await recentSessions(dependencies, conversation)
+  const sessions = await recentSessions(dependencies, conversation, filterFor(caller))
   if (sessions.length === 0) return info('There are no sessions yet.')
   const current = await store.sessions.get(conversation.id)
   const lines = sessions.map((session, index) => sessionLine(index + 1, session, isSame(session, current), now()))
@@ -29,11 +34,14 @@ export async function resumeSession(
   dependencies: SessionDependencies,
   conversation: Conversation,
   wanted: string,
+  caller?: LimitedCaller,
 ): Promise<Answer> {
-  if (wanted === '') return listSessions(dependencies, conversation)
+  if (wanted === '') return listSessions(dependencies, conversation, caller)
   const { store, now } = dependencies
   const { id } = conversation
-  const found = await findSession(dependencies, conversation, wanted)
+  const found = await findSession(dependencies, conversation, wanted, caller)
+  // Conversations now in it will begin a fresh session.
+  for (const holder of await store.sessions.conversationsIn(found)) await caller?.requireChangeable(holder)
   const { sessionId, usage, question } = found
   if (isSame(found, await store.sessions.get(id))) return info('This conversation goes on in that session already.')
   const backend = resolveBackendName(found.backend)
@@ -64,12 +72,14 @@ async function findSession(
   dependencies: SessionDependencies,
   conversation: Conversation,
   wanted: string,
+  caller: LimitedCaller | undefined,
 ): Promise<UsedSession> {
+  const filter = filterFor(caller)
   if (/^\d{1,2}$/.test(wanted)) {
-    const session = (await recentSessions(dependencies, conversation))[Number(wanted) - 1]
+    const session = (await recentSessions(dependencies, conversation, filter))[Number(wanted) - 1]
     if (session) return session
   } else if (wanted.length >= 4) {
-    const [session, another] = await recentSessions(dependencies, conversation, { prefix: wanted })
+    const [session, another] = await recentSessions(dependencies, conversation, { prefix: wanted, ...filter })
     if (another) {
       const advice = 'Type more of its id, or its number in /sessions.'
       throw new GatewayError('request_invalid', `More than one session begins with ${oneLine(wanted, 40)}. ${advice}`)
@@ -78,6 +88,10 @@ async function findSession(
   }
   const advice = '/sessions lists those there are.'
   throw new GatewayError('not_found', `There is no session ${oneLine(wanted, 40)} here. ${advice}`)
+}
+
+function filterFor(caller: LimitedCaller | undefined): Pick<SessionFilter, 'visibility'> {
+  return caller ? { visibility: caller.visibility } : {}
 }
 
 /** Contract: throws `backend_missing`, saying what to do. What a pod has installed shows only when it is used. */

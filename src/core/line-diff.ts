@@ -29,6 +29,32 @@ export function diffOf(before: string, after: string): DiffLine[] {
     : [...lines.slice(0, MOST_LINES), { kind: 'gap', text: `… ${lines.length - MOST_LINES} more lines` }]
 }
 
+export interface LineCounts {
+  added: number
+  removed: number
+}
+
+/** How many lines an edit adds and removes. */
+export function countLines(before: string, after: string): LineCounts {
+  const changes = diffLines(before, after, { maxEditLength: MOST_CHANGES })
+  if (!changes) return { added: linesIn(after), removed: linesIn(before) }
+  const count = (parts: typeof changes): number => parts.reduce((sum, { value }) => sum + linesIn(value), 0)
+  return {
+    added: count(changes.filter(({ added }) => added)),
+    removed: count(changes.filter(({ removed }) => removed)),
+  }
+}
+
+/** How many lines a patch adds and removes. */
+export function countPatchLines(patch: string): LineCounts {
+  const count = (start: RegExp): number => [...patch.matchAll(start)].length
+  return { added: count(/^\+(?!\+\+ )/gm), removed: count(/^-(?!-- )/gm) }
+}
+
+function linesIn(text: string): number {
+  return text === '' ? 0 : text.replace(/\n$/, '').split('\n').length
+}
+
 /** Longer lines are data. */
 export function cutLine(text: string): string {
   return text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)} …` : text

@@ -20,6 +20,7 @@ const SUBJECTS = ['command', 'cmd', ...PATHS, 'pattern', 'query', 'url', 'descri
 export function fileChangesOf(tool: string, input: Input): FileChange[] {
   const path = textOf(input, PATHS) ?? ''
   const whole = changeIn(path, input)
+  if (whole?.kind === 'patch' && path === '') return filesIn(whole.patch)
   if (whole) return [whole]
   const { content } = input
   if (WRITES.test(tool) && typeof content === 'string') return [{ kind: 'edit', path, before: '', after: content }]
@@ -28,11 +29,30 @@ export function fileChangesOf(tool: string, input: Input): FileChange[] {
   )
 }
 
+/** As `fileChangesOf`, with the files of which a tool tells only that they have changed. */
+export function changedFilesOf(tool: string, input: Input): (FileChange | { path: string; kind: 'unknown' })[] {
+  const changes = fileChangesOf(tool, input)
+  const named = recordsIn(input, 'changes').flatMap((part) => textOf(part, PATHS) ?? [])
+  const untold = named.filter((path) => !changes.some((change) => change.path === path))
+  return [...changes, ...untold.map((path) => ({ path, kind: 'unknown' as const }))]
+}
+
 function changeIn(path: string, input: Input): FileChange | undefined {
   const patch = textOf(input, PATCHES)
   if (patch !== undefined) return { kind: 'patch', path, patch }
   const after = textOf(input, AFTER)
   return after === undefined ? undefined : { kind: 'edit', path, before: textOf(input, BEFORE) ?? '', after }
+}
+
+/** A patch that names its files itself, file by file. */
+function filesIn(patch: string): FileChange[] {
+  const parts = patch.split(/^(?=\*\*\* (?:Add|Update|Delete) File: )/m).flatMap((part): FileChange[] => {
+    const [, path] = /^\*\*\* \w+ File: (.+)/.exec(part) ?? []
+    return path === undefined
+      ? []
+      : [{ kind: 'patch', path: path.trim(), patch: part.replace(/\*\*\* End Patch\s*$/, '') }]
+  })
+  return parts.length > 0 ? parts : [{ kind: 'patch', path: '', patch }]
 }
 
 /** One line that tells what a call is about: the command, the file, or what else is short. */

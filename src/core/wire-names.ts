@@ -19,6 +19,6 @@ export const STREAM_EVENT_NAMES = [
 export type StreamEventName = (typeof STREAM_EVENT_NAMES)[number]
 
 /** Events of the activity stream. */
-export const ACTIVITY_EVENT_NAMES = ['snapshot', 'conversation', 'event'] as const
+export const ACTIVITY_EVENT_NAMES = ['snapshot', 'conversation', 'conversation_deleted', 'event'] as const
 
 export type ActivityEventName = (typeof ACTIVITY_EVENT_NAMES)[number]

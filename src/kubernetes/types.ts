@@ -168,3 +168,8 @@ export function podDirectory({ context, namespace, name, selector, container }: 
   const parts = [context, namespace, name ?? selector, container].map((part) => part ?? '')
   return `pod:${parts.join(':')}:${directory}`
 }
+
+/** The directory itself, of a text as `podDirectory` makes it or of a path on this machine. */
+export function directoryWithin(directory: string): string {
+  return directory.startsWith('pod:') ? directory.replace(/^pod:(?:[^:]*:){4}/, '') : directory
+}

@@ -9,7 +9,7 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises'
+import { lstat, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { IncomingFile } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
@@ -18,7 +18,9 @@ import { INBOX_DIRECTORY, inboxFolder, STATE_DIRECTORY } from './inbox-folder.js
 import { isOpenAt } from './opened-file.js'
 import { safeFileNames } from './safe-file-names.js'
 
-const MAX_FILES = 10
+export const MAX_FILES = 10
+const ATTACHED = 'Attached file: '
+const ATTACHED_LINE = new RegExp(`^${ATTACHED}${STATE_DIRECTORY}/${INBOX_DIRECTORY}/[^/]+/(.+) [(][^()]+[)]$`)
 const SMALLER = 'Send a smaller one, or raise ATTACHMENT_MAX_MB.'
 const UNKNOWN_TYPE = 'application/octet-stream'
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
@@ -58,7 +60,7 @@ export async function saveIncomingFiles(files: IncomingFile[], options: InboxOpt
       const { type, bytes } = await save(file, name, makeFolderOnce, options)
       const path = `${STATE_DIRECTORY}/${INBOX_DIRECTORY}/${folder}/${name}`
       saved.first ??= { path: join(options.directory, path), type }
-      saved.lines.push(`Attached file: ${path} (${type}, ${describeBytes(bytes)})`)
+      saved.lines.push(`${ATTACHED}${path} (${type}, ${describeBytes(bytes)})`)
     } catch (error) {
       saved.notes.push(`The file "${name}" was not saved: ${reasonOf(error)}`)
     }
@@ -71,6 +73,29 @@ export async function saveIncomingFiles(files: IncomingFile[], options: InboxOpt
   return saved
 }
 
+/** A text as it was written, and the names of the files that are listed at its end. */
+export function splitAttached(text: string): { text: string; names: string[] } {
+  const lines = text.split('\n')
+  const isOther = (line: string): boolean => !ATTACHED_LINE.test(line)
+  const end = lines.findLastIndex(isOther) + 1
+  const names = lines.slice(end).map((line) => line.replace(ATTACHED_LINE, '$1'))
+  return { text: lines.slice(0, end).join('\n'), names }
+}
+
+/** Removes what was saved for messages. */
+export async function removeIncomingFiles(workingDirectory: string, messageIds: string[]): Promise<void> {
+  const inbox = join(workingDirectory, STATE_DIRECTORY, INBOX_DIRECTORY)
+  const folders = new Set(messageIds.map(inboxFolder))
+  try {
+    // Behind a link are no files of ours.
+    if ((await realpath(inbox)) !== join(await realpath(workingDirectory), STATE_DIRECTORY, INBOX_DIRECTORY)) return
+    const saved = (await readdir(inbox)).filter((name) => folders.has(name))
+    for (const name of saved) await rm(join(inbox, name), { recursive: true, force: true })
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') throw error
+  }
+}
+
 async function save(
   file: IncomingFile,
   name: string,
@@ -78,21 +103,17 @@ async function save(
   { maxBytes, types, signal }: InboxOptions,
 ): Promise<{ type: string; bytes: number }> {
   if (file.bytes > maxBytes) throw tooLarge(file.bytes, maxBytes)
-  const named = declaredType(file.type)
-  // Source code has types of its own, such as application/sql: anything textual counts as text.
-  const declared = named?.startsWith('application/') && !isAllowed(named, types) ? undefined : named
-  if (declared !== undefined) requireAllowed(declared, types)
+  const declared = declaredTypeOf(file.type, types)
   const path = join(await folder(), name)
   const present = await sizeOf(path)
-  if (declared !== undefined && present === file.bytes) return { type: declared, bytes: present }
+  if (declared.type !== undefined && present === file.bytes) return { type: declared.type, bytes: present }
   const content = await contentOf(file, signal)
   const bytes = content.length
   if (bytes > maxBytes) throw tooLarge(bytes, maxBytes)
   if (bytes > file.bytes) {
     throw refusal(`more came than the ${describeBytes(file.bytes)} that it should have. Send it again.`)
   }
-  const type = declared ?? (isText(content) ? 'text/plain' : (named ?? UNKNOWN_TYPE))
-  requireAllowed(type, types)
+  const type = typeOfContent(content, declared, types)
   if (present !== bytes) await write(path, content)
   return { type, bytes }
 }
@@ -108,6 +129,29 @@ async function contentOf(file: IncomingFile, signal: AbortSignal): Promise<Uint8
     if (error instanceof GatewayError && error.code === 'too_large') throw refusal(`${problem}. ${SMALLER}`, error)
     throw refusal(`it could not be fetched (${problem}). Send it again.`, error)
   }
+}
+
+/** What the sender says of a file's type. Without `type`, its content decides. */
+interface DeclaredType {
+  type?: string
+  named?: string
+}
+
+/** Contract: throws `request_invalid` for a type that is not taken. */
+export function declaredTypeOf(given: string | undefined, types: string[]): DeclaredType {
+  const named = declaredType(given)
+  if (named === undefined) return {}
+  // Source code has types of its own, such as application/sql: anything textual counts as text.
+  if (named.startsWith('application/') && !isAllowed(named, types)) return { named }
+  requireAllowed(named, types)
+  return { type: named, named }
+}
+
+/** Contract: as of `declaredTypeOf`. */
+export function typeOfContent(content: Uint8Array, { type, named }: DeclaredType, types: string[]): string {
+  const found = type ?? (isText(content) ? 'text/plain' : (named ?? UNKNOWN_TYPE))
+  requireAllowed(found, types)
+  return found
 }
 
 /** Without parameters; undefined if the platform did not know it or sent something that is not a MIME type. */

@@ -22,6 +22,7 @@ export type RunGit = (options: {
   cwd: string
   timeoutMs: number
   signal?: AbortSignal | undefined
+  onStdout?: (chunk: Buffer) => void
 }) => Promise<CommandOutcome>
 
 /** Enough history for an agent; the rest can be fetched. */

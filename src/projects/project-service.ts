@@ -15,6 +15,7 @@ import type { Project, ProjectRecord, ProjectSettings } from '../store/projects.
 import type { Store } from '../store/store.js'
 import { checkGitSource, cloneInto, type GitSource, type RunGit } from './git-clone.js'
 import { addProject, idIsTaken, revokeGrants } from './add-project.js'
+import { filesBelow, filesInCheckout, matchingFiles } from './file-names.js'
 import { checkPodLocation, refuseUntrusted } from './pod-location.js'
 import { checkProjectId, idFromName, nameFromPath } from './project-id.js'
 import { directoryInRoots, isInside, isStillInRoots, makeProjectDirectory } from './project-roots.js'
@@ -72,10 +73,13 @@ type Source =
   | { kind: 'pod'; pod: PodAddress; directory: string }
 
 const MAX_NAME_CHARACTERS = 200
+const NAMES_KEPT_MS = 5_000
 
 export class ProjectService {
   readonly #options: ProjectServiceOptions
   readonly #templates: Templates
+  /** By directory, as they were a moment ago. */
+  readonly #names = new Map<string, { readAt: number; names: Promise<string[]> }>()
 
   constructor(options: ProjectServiceOptions) {
     this.#options = options
@@ -90,6 +94,28 @@ export class ProjectService {
   /** Contract: throws `not_found`. */
   async get(id: string): Promise<ProjectRecord> {
     return requireKnown(id, await this.#options.store.projects.get(id))
+  }
+
+  /**
+   * The names of files and directories in it that match what somebody has typed, best first. Contract: throws
+   * `not_found`. Undefined if they are in a pod.
+   */
+  async files(id: string, typed: string, limit: number): Promise<string[] | undefined> {
+    const { directory, pod } = await this.get(id)
+    if (pod) return undefined
+    return matchingFiles(await this.#namesIn(directory), typed).slice(0, limit)
+  }
+
+  /** Somebody who types asks again and again. */
+  async #namesIn(directory: string): Promise<string[]> {
+    const { now, run } = this.#options
+    const at = now()
+    for (const [known, { readAt }] of this.#names) if (at - readAt > NAMES_KEPT_MS) this.#names.delete(known)
+    const kept = this.#names.get(directory)
+    if (kept) return kept.names
+    const names = filesInCheckout(directory, run).then((found) => found ?? filesBelow(directory))
+    this.#names.set(directory, { readAt: at, names })
+    return names
   }
 
   async templates(): Promise<Template[]> {

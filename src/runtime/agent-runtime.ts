@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { failureOf } from '../backends/engine/failures.js'
+import { compactionOf } from '../backends/engine/turn.js'
 import {
   AttemptStream,
   interruptedPrompt,
@@ -93,6 +94,7 @@ interface PreparedTurn {
 type RuntimeConfig = Pick<GatewayConfig, 'idleTimeoutMs' | 'workingDir'>
 
 const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
+const NOTHING_TO_COMPACT = 'There is nothing to compact: no session has begun here.'
 const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
 
 /** Runs one turn of an agent for an event: session, system prompt, hooks, run, session again. */
@@ -178,6 +180,7 @@ export class AgentRuntime {
     session: SessionRecord | undefined,
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
+    if (!session && compactionOf(event)) return answerTurn(NOTHING_TO_COMPACT, listener, this.now())
     const { channelId, prompt, wasInterrupted, session: use, sessionIdleMs: _, compose, ...passedOn } = event
     const isResumedWork = wasInterrupted === true && session !== undefined
     let asked: Pick<AgentRequest, 'prompt' | 'command'>
@@ -229,6 +232,14 @@ export class AgentRuntime {
       },
     }
   }
+}
+
+/** Answers in place of an agent, with the usual events. */
+export function answerTurn(text: string, { onEvent }: Pick<TurnListener, 'onEvent'>, timestamp: number): TurnOutcome {
+  const result: AgentResult = { isError: false, finalOutput: text, durationMs: 0 }
+  onEvent({ type: 'output', content: text, stream: 'stdout', timestamp })
+  onEvent({ type: 'complete', result, timestamp })
+  return { result, notes: [] }
 }
 
 /** Ends a turn that no agent has ended, with the usual events. */

@@ -12,7 +12,7 @@ import { failureOfPod } from '../backends/engine/failures.js'
 import { shellsVariable } from '../backends/engine/refusals.js'
 import { startTimer } from '../backends/engine/turn.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult, FailureReason } from '../backends/types.js'
-import { gitObstacle, UNTRUSTED_GIT } from '../backends/engine/untrusted-git.js'
+import { gitObstacle, UNTRUSTED_CHECK_MS, UNTRUSTED_GIT } from '../backends/engine/untrusted-git.js'
 import { messageOf } from '../errors.js'
 import { EventScrubber, type Scrubber } from '../credentials/scrubber.js'
 import { isShellVariable } from '../kubernetes/supervisor.js'
@@ -56,8 +56,8 @@ const EXIT_NOT_FOUND = 127
 
 /** Limit of stored output: a command that never stops printing must not fill the disk. */
 const MAX_OUTPUT_CHARACTERS = 8 * 1024 * 1024
-/** Limit for opening a pod, or for checking whether an untrusted directory configures programs. */
-const INSPECT_MS = 30_000
+/** Limit for opening a pod. */
+const OPEN_MS = 30_000
 
 /** The name under which a command's run is recorded. */
 export function commandRunner([executable]: string[]): 'git' | 'shell' {
@@ -115,7 +115,7 @@ export class CommandRuntime {
     }
     if (!pods)
       throw new PodError('unreachable', 'Commands in pods need a gateway that knows kubectl; this one does not.')
-    return podPlace(await withDeadline(Math.min(timeoutMs, INSPECT_MS), signal, (look) => pods.open(pod, look)), runId)
+    return podPlace(await withDeadline(Math.min(timeoutMs, OPEN_MS), signal, (look) => pods.open(pod, look)), runId)
   }
 
   async #runProcess(
@@ -192,7 +192,7 @@ export class CommandRuntime {
   #obstacle({ directory, timeoutMs }: CommandRequest, signal: AbortSignal): Promise<string | undefined> {
     const { environment, passVariables } = this.dependencies
     const own = agentEnvironment(environment, passVariables)
-    return withDeadline(Math.min(timeoutMs, INSPECT_MS), signal, (look) => gitObstacle(directory, own, look))
+    return withDeadline(Math.min(timeoutMs, UNTRUSTED_CHECK_MS), signal, (look) => gitObstacle(directory, own, look))
   }
 }
 

@@ -10,7 +10,7 @@ import { adminTokenHash } from './admin-token.js'
 import { Authenticator } from './auth.js'
 import { registerDashboardRoutes } from './dashboard.js'
 import type { App, ServiceDependencies } from './dependencies.js'
-import { BODY_LIMIT_BYTES, refuseUnfinished, sendError } from './errors.js'
+import { BODY_LIMIT_BYTES, NOT_JSON, refuseUnfinished, sendError } from './errors.js'
 import { addGuards, checkSender, DEFAULT_LIMITS, type Limits, OpenResponses } from './guards.js'
 import { LoginCodes } from './login-codes.js'
 import { registerLoginRoutes } from './login.js'
@@ -27,6 +27,7 @@ const CONNECTION_CHECK_MS = 2_000
 /** Limit for answering, except event streams. Cloning a repository may take ten minutes. */
 const ANSWER_TIMEOUT_MS = 660_000
 const MAX_PARAMETER_CHARACTERS = 300
+const FILE_TYPE = 'application/octet-stream'
 
 export async function createApp(
   dependencies: ServiceDependencies,
@@ -81,11 +82,22 @@ export async function createApp(
     })
   })
 
+  app.addContentTypeParser(FILE_TYPE, (request, body, done) => {
+    if (request.routeOptions.config.takesFile) done(null, body)
+    else done(new GatewayError('unsupported_media', NOT_JSON))
+  })
+
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, { log, scrubber }))
   app.addHook('onRequest', async (request, reply) => {
     // On the raw response, where event streams are written.
     reply.raw.setHeader('x-request-id', request.id)
     reply.raw.setHeader('cache-control', 'no-store')
+  })
+  app.addHook('preParsing', async (request) => {
+    if (!request.routeOptions.config.takesFile) return
+    request.fileType = request.headers['content-type']
+    // A file of JSON is a file, too.
+    request.headers['content-type'] = FILE_TYPE
   })
   app.addHook('onResponse', async (request, reply) => logAnswer(request, reply))
   await app.register(helmet, { contentSecurityPolicy: { useDefaults: false, directives: NOTHING }, hsts: false })

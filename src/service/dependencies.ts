@@ -53,6 +53,8 @@ declare module 'fastify' {
     isDashboard?: boolean
     /** Has its token in the body, which its rate limit then counts for. */
     isLogin?: boolean
+    /** Its body is a file of any type, handed to the handler as a stream of at most what the handler reads. */
+    takesFile?: boolean
     /** Not rate-limited: others at its address must not lock out a load balancer. */
     isUnlimited?: boolean
     /** Reports the gateway's state, even while tokens cannot be looked up. */
@@ -65,6 +67,8 @@ declare module 'fastify' {
   }
 
   interface FastifyRequest {
+    /** Of the body of a route that takes a file, as its sender gave it. */
+    fileType?: string | undefined
     /** Absent on public routes. */
     caller?: Caller
     /** The hash of an existing token, whether or not it may do this. */

@@ -21,7 +21,7 @@ const FRAMEWORK_CODES: Partial<Record<number, ErrorCode>> = {
   503: 'overloaded',
 }
 
-const NOT_JSON = 'The body must be JSON. Send it with "content-type: application/json".'
+export const NOT_JSON = 'The body must be JSON. Send it with "content-type: application/json".'
 
 function tooLarge(limit: number): string {
   const advice = limit < BODY_LIMIT_BYTES ? '' : '; put long texts into files of the project'

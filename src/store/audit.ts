@@ -10,14 +10,14 @@ export type AuditAction =
   | `command.${'execute' | 'shell' | 'git' | 'cancel'}`
   | `queue.${'retry' | 'drop'}`
   | `cron.${'add' | 'remove'}`
-  | `conversation.${'create' | 'message'}`
+  | `conversation.${'create' | 'message' | 'update' | 'delete'}`
   | `approval.${'allow' | 'deny'}`
   | `access.${'allow' | 'disallow'}`
   | 'approval-rule.remove'
   | 'session.reset'
   | 'agent.default'
 
-export interface AuditEntry {
+export interface NewAuditEntry {
   at: number
   /** `terminal`, `gateway`, `token:` with its id and name, or the person as the channel knows them. */
   actor: string
@@ -25,6 +25,10 @@ export interface AuditEntry {
   /** The id of the changed thing. */
   subject: string
   detail?: string
+}
+
+export interface AuditEntry extends NewAuditEntry {
+  id: string
 }
 
 /** Records a change. Contract: uses the tables of the transaction that makes the change, so that neither exists without the
@@ -40,21 +44,22 @@ export function notesOf(actor: string, now: () => number): Note {
 }
 
 export class Audit extends Table {
-  async add(entry: AuditEntry): Promise<void> {
+  async add(entry: NewAuditEntry): Promise<void> {
+    // Sorts what was noted within one millisecond.
+    const id = `${String(process.hrtime.bigint()).padStart(20, '0')}-${randomUUID()}`
     await this.db
       .insertInto('audit')
-      .values({ ...entry, id: randomUUID() })
+      .values({ ...entry, id })
       .execute()
   }
 
-  /** Newest first. */
-  async list(limit: number): Promise<AuditEntry[]> {
-    const rows = await this.db
-      .selectFrom('audit')
-      .select(['at', 'actor', 'action', 'subject', 'detail'])
-      .orderBy('at', 'desc')
-      .limit(limit)
-      .execute()
-    return rows.map(fromRow)
+  /** Newest first; only those before `before`. */
+  async list(limit: number, before?: Pick<AuditEntry, 'id' | 'at'>): Promise<AuditEntry[]> {
+    let query = this.db.selectFrom('audit').selectAll().orderBy('at', 'desc').orderBy('id', 'desc').limit(limit)
+    if (before) {
+      const { at, id } = before
+      query = query.where(({ or, and, eb }) => or([eb('at', '<', at), and([eb('at', '=', at), eb('id', '<', id)])]))
+    }
+    return (await query.execute()).map(fromRow)
   }
 }

@@ -1,7 +1,14 @@
 // Conversations as people see them from outside. Nothing here writes.
 
 import { sql } from 'kysely'
-import { type Conversation, PARENT_COLUMNS, PROJECT_ID, toConversation, withParent } from './conversations.js'
+import {
+  type Conversation,
+  type DeletedConversation,
+  PARENT_COLUMNS,
+  PROJECT_ID,
+  toConversation,
+  withParent,
+} from './conversations.js'
 import { BEGINNING } from './inbox.js'
 import type { JobState } from './schema.js'
 import { fromRow, isBehind, Table } from './table.js'
@@ -13,6 +20,14 @@ export type ConversationState = (typeof CONVERSATION_STATES)[number]
 
 export interface ConversationView extends Conversation {
   isPrivate: boolean
+  /** As a person chose it. */
+  title?: string
+  /** The beginning of the first message. */
+  beginning?: string
+  isPinned: boolean
+  isArchived: boolean
+  /** Whether the latest message is a dead letter. */
+  hasFailed: boolean
   state: ConversationState
   /** How many messages are open. */
   open: number
@@ -36,6 +51,8 @@ export interface ConversationFilter {
   state?: ConversationState
   channel?: string
   projectId?: string
+  isPinned?: boolean
+  isArchived?: boolean
 }
 
 /** An entry of a transcript. */
@@ -53,7 +70,7 @@ export class ConversationViews extends Table {
     limit: number,
     before?: Pick<ConversationView, 'id' | 'updatedAt'>,
   ): Promise<ConversationView[]> {
-    const { visibility, ids, state, channel, projectId } = filter
+    const { visibility, ids, state, channel, projectId, isPinned, isArchived } = filter
     // PostgreSQL has no empty list.
     if (ids?.length === 0 || visibility.projects?.length === 0) return []
     let query = withParent(ids ? this.db : this.reads)
@@ -90,6 +107,18 @@ export class ConversationViews extends Table {
           .orderBy('messages.seq', 'desc')
           .limit(1)
           .as('question'),
+        selectFrom('messages')
+          .select(BEGINNING.as('text'))
+          .whereRef('messages.conversation_id', '=', 'conversations.id')
+          .orderBy('messages.seq')
+          .limit(1)
+          .as('beginning'),
+        selectFrom('messages')
+          .select('messages.state')
+          .whereRef('messages.conversation_id', '=', 'conversations.id')
+          .orderBy('messages.seq', 'desc')
+          .limit(1)
+          .as('last_state'),
       ])
       .where((eb) => isVisible(eb, visibility))
       .orderBy('conversations.updated_at', 'desc')
@@ -101,6 +130,9 @@ export class ConversationViews extends Table {
     if (state === 'waiting') query = query.where('head.state', '=', sql.lit('ready'))
     if (channel !== undefined) query = query.where('conversations.channel', '=', channel)
     if (projectId !== undefined) query = query.where(PROJECT_ID, '=', projectId)
+    // In the text, for the index.
+    if (isPinned !== undefined) query = query.where('conversations.is_pinned', '=', sql.lit(Number(isPinned)))
+    if (isArchived !== undefined) query = query.where('conversations.is_archived', '=', Number(isArchived))
     if (before) {
       const last = { at: before.updatedAt, id: before.id }
       query = query.where(isBehind({ at: 'conversations.updated_at', id: 'conversations.id' }, last))
@@ -109,6 +141,9 @@ export class ConversationViews extends Table {
     return rows.map((row) => ({
       ...toConversation(row),
       isPrivate: row.is_private === 1,
+      isPinned: row.is_pinned === 1,
+      isArchived: row.is_archived === 1,
+      hasFailed: row.last_state === 'failed',
       state: row.head_state === null ? 'idle' : row.head_state === 'active' ? 'running' : 'waiting',
       open: row.open ?? 0,
       asked: row.asked ?? 0,
@@ -116,6 +151,8 @@ export class ConversationViews extends Table {
       createdAt: row.created_at,
       updatedAt: row.updated_at,
       ...(row.question !== null && { question: row.question }),
+      ...(row.title !== null && { title: row.title }),
+      ...(row.beginning !== null && { beginning: row.beginning }),
       ...(row.head_message_id !== null &&
         row.head_state !== null &&
         row.head_due_at !== null && {
@@ -134,12 +171,23 @@ export class ConversationViews extends Table {
     }))
   }
 
-  /** Those with open messages, and those in which something has happened since then. */
+  /** Those with open messages, and those in which something has happened, or that were edited, since then. */
   async activeIds(since: number, limit: number): Promise<string[]> {
     const open = this.db.selectFrom('jobs').select('conversation_id as id').where('state', '<>', sql.lit('queued'))
     const changed = this.db.selectFrom('conversations').select('id').where('updated_at', '>=', since)
-    const rows = await open.union(changed).limit(limit).execute()
+    const edited = this.db.selectFrom('conversations').select('id').where('edited_at', '>=', since)
+    const rows = await open.union(changed).union(edited).limit(limit).execute()
     return rows.map(({ id }) => id)
+  }
+
+  /** Those that were deleted since then; only of the last day. */
+  async deletedSince(since: number): Promise<DeletedConversation[]> {
+    const rows = await this.db
+      .selectFrom('deleted_conversations')
+      .select(['id', 'channel', 'address', 'project_id', 'is_private'])
+      .where('deleted_at', '>=', since)
+      .execute()
+    return rows.map(({ is_private: isPrivate, ...row }) => ({ ...fromRow(row), isPrivate: isPrivate === 1 }))
   }
 
   /** Undefined even if it exists but must not be seen. */

@@ -26,11 +26,27 @@ export interface ConversationSettings {
   queueMode?: QueueMode | null
 }
 
+/** How it is shown in lists. */
+export interface ConversationLabel {
+  /** Null for the beginning of its first message. */
+  title?: string | null
+  isPinned?: boolean
+  isArchived?: boolean
+}
+
 export class Conversations extends Table {
-  /** Finds or creates the conversation, and returns the next number in it. Nobody else gets one before we commit. */
-  async enter(place: ConversationPlace, newId: string, now: number): Promise<Conversation & { seq: number }> {
+  /**
+   * Finds or creates the conversation, and returns the next number in it. Nobody else gets one before we commit.
+   * `isWritten`: somebody writes to it, which takes it out of the archived ones.
+   */
+  async enter(
+    place: ConversationPlace,
+    newId: string,
+    now: number,
+    isWritten = false,
+  ): Promise<Conversation & { seq: number }> {
     const { channel, address, parent = null, projectId = null, isPrivate = false } = place
-    const values = { newId, channel, address, parent, projectId, isPrivate, now }
+    const values = { newId, channel, address, parent, projectId, isPrivate, isWritten, now }
     const row = only(await enter(this.db, values))
     const found = row.parent === null ? toConversation({ ...row, ...NO_PARENT }) : await this.get(row.id)
     if (!found) throw new Error(`The conversation ${row.id} does not exist`)
@@ -87,7 +103,54 @@ export class Conversations extends Table {
     if (Object.values(settings).every((setting) => setting === undefined)) return
     await this.db.updateTable('conversations').set(settings).where('id', '=', id).execute()
   }
+
+  async label(id: string, { title, isPinned, isArchived }: ConversationLabel, now: number): Promise<void> {
+    const changes = {
+      title,
+      ...(isPinned !== undefined && { is_pinned: Number(isPinned) }),
+      ...(isArchived !== undefined && { is_archived: Number(isArchived) }),
+    }
+    await this.db
+      .updateTable('conversations')
+      .set({ ...changes, edited_at: now })
+      .where('id', '=', id)
+      .execute()
+  }
+
+  /**
+   * Removes it with everything that was said and done in it. Whoever writes at its address again begins another one.
+   *
+   * Contract: its row is locked, and none of its messages is open.
+   */
+  async delete({ id, channel, address, projectId, isPrivate }: DeletedConversation, now: number): Promise<void> {
+    const runs = this.db.selectFrom('runs').select('id').where('conversation_id', '=', id)
+    for (const table of ['events', 'run_figures'] as const) {
+      await this.db.deleteFrom(table).where('run_id', 'in', runs).execute()
+    }
+    for (const table of CONTENTS) await this.db.deleteFrom(table).where('conversation_id', '=', id).execute()
+    await this.db.deleteFrom('conversations').where('id', '=', id).execute()
+    const left = { id, channel, address, project_id: projectId ?? null, is_private: Number(isPrivate) }
+    await this.db
+      .insertInto('deleted_conversations')
+      .values({ ...left, deleted_at: now })
+      .execute()
+    await this.db
+      .deleteFrom('deleted_conversations')
+      .where('deleted_at', '<', now - DELETION_KNOWN_MS)
+      .execute()
+  }
 }
+
+/** A conversation that is gone, and who could see it. */
+export interface DeletedConversation extends Conversation {
+  isPrivate: boolean
+}
+
+/** What refers to others comes before them. */
+const CONTENTS = ['uploads', 'approvals', 'outbox', 'runs', 'messages', 'sessions'] as const
+
+/** Whoever watches learns of it much sooner. */
+const DELETION_KNOWN_MS = 24 * 3_600_000
 
 /** The columns of the parent that `toConversation` reads, in a query `withParent`. */
 export const PARENT_COLUMNS = [
@@ -125,15 +188,25 @@ type Entry = {
   parent: string | null
   projectId: string | null
   isPrivate: boolean
+  isWritten: boolean
   now: number
 }
 
-const enter = compiled((db, { newId, channel, address, parent, projectId, isPrivate, now }: Entry) => {
-  // A private conversation stays private.
-  const values = { parent, given_project_id: projectId, updated_at: now, ...(isPrivate && { is_private: 1 }) }
+const enter = compiled((db, { newId, channel, address, parent, projectId, isPrivate, isWritten, now }: Entry) => {
+  const values = {
+    parent,
+    given_project_id: projectId,
+    updated_at: now,
+    // A private conversation stays private.
+    ...(isPrivate && { is_private: 1 }),
+    ...(isWritten && { is_archived: 0 }),
+  }
   return db
     .insertInto('conversations')
-    .values({ id: newId, channel, address, last_seq: 1, created_at: now, is_private: 0, ...values })
+    .values({
+      ...{ id: newId, channel, address, last_seq: 1, created_at: now, is_private: 0, is_pinned: 0, is_archived: 0 },
+      ...values,
+    })
     .onConflict((conflict) =>
       conflict
         .columns(['channel', 'address'])

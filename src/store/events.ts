@@ -27,6 +27,17 @@ export interface UsedTool {
   isRunning: boolean
 }
 
+/** A tool that an agent used. */
+export interface ToolCall {
+  runId: string
+  messageId: string
+  /** Where the agent worked. */
+  directory?: string
+  at: number
+  name: string
+  input: Record<string, unknown>
+}
+
 /** Either engine takes at least this many rows of four values in a statement. */
 const ROWS_AT_ONCE = 500
 /** More than an agent uses tools at once. */
@@ -127,6 +138,45 @@ export class Events extends Table {
       .limit(LATEST_ANSWERS)
       .execute()
     return [...new Set(rows.flatMap(({ body }) => modelIn(body) ?? []))]
+  }
+
+  /** The tools that were used in a conversation and did not fail, latest first: without calls larger than `maxBytes`. */
+  async *toolCalls(conversationId: string, maxBytes: number): AsyncGenerator<ToolCall, void> {
+    const runs = await this.reads
+      .selectFrom('runs')
+      .select(['id as runId', 'message_id as messageId', 'directory'])
+      .where('conversation_id', '=', conversationId)
+      .orderBy('started_at', 'desc')
+      .execute()
+    for (const { directory, ...run } of runs) {
+      const calls: ToolCall[] = []
+      const failed = new Set<string>()
+      for (const { body } of await this.#toolEvents(run.runId, maxBytes)) {
+        const event = JSON.parse(body) as AgentEvent
+        if (event.type === 'tool_result' && event.isError) failed.add(event.toolId)
+        if (event.type !== 'tool_use' || failed.has(event.toolId)) continue
+        const call = { ...run, at: event.timestamp, name: event.toolName, input: event.toolInput }
+        calls.push(directory === null ? call : { ...call, directory })
+      }
+      yield* calls
+    }
+  }
+
+  /** The calls of tools and what has failed, latest first. */
+  #toolEvents(runId: string, maxBytes: number): Promise<{ body: string }[]> {
+    return this.reads
+      .selectFrom('events')
+      .select('body')
+      .where('run_id', '=', runId)
+      .where(({ or, and, eb }) =>
+        or([
+          eb('type', '=', 'tool_use'),
+          and([eb('type', '=', 'tool_result'), eb('body', 'like', '%"isError":true%')]),
+        ]),
+      )
+      .where(sql<number>`octet_length(body)`, '<=', maxBytes)
+      .orderBy('seq', 'desc')
+      .execute()
   }
 
   /** The tools that a run has used, latest first. */

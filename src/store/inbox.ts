@@ -102,6 +102,12 @@ export class Inbox extends Table {
     return rows.map(toMessage)
   }
 
+  /** The platform's ids of all messages of a conversation. */
+  async platformIds(conversationId: string): Promise<string[]> {
+    const messages = this.db.selectFrom('messages').select('platform_id').where('conversation_id', '=', conversationId)
+    return (await messages.execute()).map(({ platform_id: platformId }) => platformId)
+  }
+
   /** The platform's ids of the messages that were answered together with another. */
   async mergedInto(leadId: string): Promise<string[]> {
     const rows = await this.db

@@ -169,6 +169,17 @@ export class Runs extends Table {
     return rows.map(({ conversation_id: id }) => id)
   }
 
+  /** Where the runs of a conversation took place. */
+  async directories(conversationId: string): Promise<string[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .select('directory')
+      .distinct()
+      .where('conversation_id', '=', conversationId)
+      .execute()
+    return rows.flatMap(({ directory }) => directory ?? [])
+  }
+
   /** Whether the latest run of a message was interrupted. */
   async wasInterrupted(messageId: string): Promise<boolean> {
     return (await this.#last(messageId))?.state === 'interrupted'

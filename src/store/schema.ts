@@ -10,12 +10,14 @@ import type { MessageKind, QueueMode } from '../channels/types.js'
 export interface Schema {
   projects: ProjectRow
   conversations: ConversationRow
+  deleted_conversations: DeletedConversationRow
   messages: MessageRow
   jobs: JobRow
   runs: RunRow
   run_figures: RunFigureRow
   events: EventRow
   outbox: OutboxRow
+  uploads: UploadRow
   sessions: SessionRow
   gateways: GatewayRow
   processes: ProcessRow
@@ -73,10 +75,26 @@ export interface ConversationRow {
   backend: string | null
   model: string | null
   queue_mode: QueueMode | null
+  /** As a person chose it; null for the beginning of its first message. */
+  title: string | null
+  is_pinned: number
+  is_archived: number
+  /** When one of these three was changed last. */
+  edited_at: number | null
   /** The last number given to a message or a reply of this conversation. */
   last_seq: number
   created_at: number
   updated_at: number
+}
+
+/** Remembered for a while, so that those who see it learn that it is gone, and nobody else does. */
+interface DeletedConversationRow {
+  id: string
+  channel: string
+  address: string
+  project_id: string | null
+  is_private: number
+  deleted_at: number
 }
 
 /** - `refused`: not accepted, and the person was told why
@@ -212,6 +230,17 @@ interface OutboxRow {
   expires_at: number
   settled_at: number | null
   problem: string | null
+}
+
+interface UploadRow {
+  id: string
+  conversation_id: string
+  /** Null until it is sent. */
+  message_id: string | null
+  name: string
+  media_type: string
+  bytes: number
+  created_at: number
 }
 
 interface SessionRow {

@@ -19,7 +19,7 @@ import { Heartbeats } from './heartbeats.js'
 import { Inbox } from './inbox.js'
 import { Jobs } from './jobs.js'
 import { Ledger } from './ledger.js'
-import { initialTables } from './migrations/0001-tables.js'
+import { initialTables } from './migrations/0001-initial.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
@@ -27,10 +27,11 @@ import type { Schema } from './schema.js'
 import { Sessions } from './sessions.js'
 import { onOneConnection, type Table } from './table.js'
 import { Tokens } from './tokens.js'
+import { Uploads } from './uploads.js'
 
-const MIGRATIONS = { '0001-tables': initialTables }
-/** The first migration of the versions before 0.1.0. */
-const UNRELEASED_MIGRATION = '0001-core'
+const MIGRATIONS = { '0001-initial': initialTables }
+/** The first migrations of versions before 0.1.0. */
+const UNRELEASED_MIGRATIONS = ['0001-core', '0001-tables']
 
 const TABLES = {
   projects: Projects,
@@ -47,6 +48,8 @@ const TABLES = {
   figures: Figures,
   /** Replies, and whether they were delivered. */
   outbox: Outbox,
+  /** Files that were uploaded for messages. */
+  uploads: Uploads,
   sessions: Sessions,
   approvals: Approvals,
   approvalRules: ApprovalRules,
@@ -191,12 +194,13 @@ async function openEngine({ file, databaseUrl }: StoreLocation, log: Log): Promi
 }
 
 async function versionOf(db: Kysely<Schema>): Promise<{ isUpToDate: boolean; isUnreleased: boolean }> {
-  const migrations = { ...MIGRATIONS, [UNRELEASED_MIGRATION]: initialTables }
+  const unreleased = UNRELEASED_MIGRATIONS.map((name) => [name, initialTables])
+  const migrations = { ...MIGRATIONS, ...Object.fromEntries(unreleased) }
   const known = await new Migrator({ db, provider: { getMigrations: async () => migrations } }).getMigrations()
   const executed = new Set(known.filter(({ executedAt }) => executedAt).map(({ name }) => name))
   return {
     isUpToDate: Object.keys(MIGRATIONS).every((name) => executed.has(name)),
-    isUnreleased: executed.has(UNRELEASED_MIGRATION),
+    isUnreleased: UNRELEASED_MIGRATIONS.some((name) => executed.has(name)),
   }
 }
 

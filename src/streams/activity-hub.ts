@@ -10,6 +10,7 @@
 import { wait } from '../core/async.js'
 import { GatewayError } from '../errors.js'
 import type { ConversationView, ConversationViews } from '../store/conversation-views.js'
+import type { DeletedConversation } from '../store/conversations.js'
 import type { BegunRun, Runs } from '../store/runs.js'
 import { Changes } from './changes.js'
 import { Funnel } from './funnel.js'
@@ -18,7 +19,7 @@ import type { StreamHub } from './stream-hub.js'
 
 /** The part of a store that activity is read from. */
 export interface ActivityStore {
-  conversationViews: Pick<ConversationViews, 'list' | 'activeIds'>
+  conversationViews: Pick<ConversationViews, 'list' | 'activeIds' | 'deletedSince'>
   runs: Pick<Runs, 'begunSince' | 'lastNumber'>
 }
 
@@ -27,10 +28,11 @@ export type Activity =
   | { type: 'snapshot'; conversations: ConversationView[]; positions: ReadonlyMap<string, number> }
   /** Something in it has changed, for example that it is idle now. */
   | { type: 'conversation'; conversation: ConversationView }
+  | { type: 'deleted'; conversationId: string }
   | { type: 'events'; conversationId: string; messageId: string; events: NumberedEvent[] }
 
 export interface WatchOptions {
-  canSee(conversation: ConversationView): boolean
+  canSee(conversation: DeletedConversation): boolean
   /** Cursors, by message, of a client that has watched before. */
   positions: ReadonlyMap<string, number>
 }
@@ -40,6 +42,8 @@ interface Overview {
   conversations: Map<string, ConversationView>
   /** Runs in progress or recently begun. */
   runs: Map<string, BegunRun>
+  /** Those just deleted. */
+  deleted: Map<string, DeletedConversation>
 }
 
 const POLL_MS = 500
@@ -167,7 +171,8 @@ export class ActivityHub {
     const inProgress = found.flatMap(({ id: conversationId, run, head }): BegunRun[] =>
       run && head ? [{ id: run.id, messageId: head.messageId, conversationId }] : [],
     )
-    const overview = { conversations, runs: new Map([...begun, ...inProgress].map((run) => [run.id, run])) }
+    const deleted = new Map((await conversationViews.deletedSince(since)).map((gone) => [gone.id, gone]))
+    const overview = { conversations, deleted, runs: new Map([...begun, ...inProgress].map((run) => [run.id, run])) }
     if (this.#watchers === 0) return
     this.#refreshedAt = at
     if (before && isSame(before, overview)) return
@@ -183,6 +188,7 @@ class Watcher {
   /** The last number sent, by message. */
   readonly #positions = new Map<string, number>()
   readonly #following = new Set<string>()
+  #toldDeleted = new Set<string>()
   #seenRuns = new Set<string>()
 
   constructor(
@@ -203,6 +209,7 @@ class Watcher {
       if (this.#hasLost(next)) return
       if (isFirst) yield await this.#begin(next)
       else yield* this.#changes(next)
+      yield* this.#deletions(next)
       isFirst = false
       this.#followNew(next)
     }
@@ -234,6 +241,14 @@ class Watcher {
       yield { type: 'conversation', conversation }
     }
     for (const id of this.#sent.keys()) if (!overview.conversations.has(id)) this.#sent.delete(id)
+  }
+
+  *#deletions({ deleted }: Overview): Generator<Activity, void> {
+    for (const conversation of deleted.values()) {
+      if (this.#toldDeleted.has(conversation.id) || !this.options.canSee(conversation)) continue
+      yield { type: 'deleted', conversationId: conversation.id }
+    }
+    this.#toldDeleted = new Set(deleted.keys())
   }
 
   #hasLost({ conversations }: Overview): boolean {
@@ -289,10 +304,12 @@ function reuseIfSame(before: ConversationView | undefined, view: ConversationVie
   return before && JSON.stringify(before) === JSON.stringify(view) ? before : view
 }
 
-function isSame(before: Overview, { conversations, runs }: Overview): boolean {
+function isSame(before: Overview, { conversations, runs, deleted }: Overview): boolean {
   return (
     before.conversations.size === conversations.size &&
     before.runs.size === runs.size &&
+    before.deleted.size === deleted.size &&
+    [...deleted.keys()].every((id) => before.deleted.has(id)) &&
     [...conversations].every(([id, view]) => before.conversations.get(id) === view) &&
     [...runs.keys()].every((id) => before.runs.has(id))
   )

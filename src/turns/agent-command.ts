@@ -36,7 +36,7 @@ export function objectionTo(
 ): string | undefined {
   if (isCompact) {
     if (supportsCompact) return undefined
-    return `${backend} compacts a long conversation by itself; it cannot be asked to from here. /new begins a fresh session.`
+    return `${backend} has no /compact: it compacts a long conversation by itself. /new begins a fresh session.`
   }
   const [name] = line.split(/\s/, 1)
   if (!supportsCommands) return `${backend} knows no commands in messages, so ${name} was not passed on.`

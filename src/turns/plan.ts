@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from '../approvals/approval-service.js'
 import { unenforcedLimits } from '../backends/engine/refusals.js'
-import { joinedPrompt } from '../backends/engine/starting-over.js'
+import { joinedPrompt, resumedPrompt } from '../backends/engine/starting-over.js'
 import type { BackendRegistry } from '../backends/registry.js'
-import type { AgentEvent, AgentResult, BackendName } from '../backends/types.js'
+import type { AgentCapabilities, AgentResult, BackendName } from '../backends/types.js'
 import type { Channel, Reply } from '../channels/types.js'
 import type { ReplyConfig } from '../config/inbound.js'
 import type { GatewayConfig } from '../config.js'
@@ -19,7 +19,13 @@ import type { Metrics } from '../metrics.js'
 import { endOrphans } from '../processes/reaper.js'
 import { checkStillInRoots } from '../projects/project-roots.js'
 import { chooseWorkplace, workplaceKey, replyConfigOf, resolveAgent } from '../runtime/agent-choice.js'
-import { type AgentRuntime, failTurn, type GatewayEvent, type TurnListener } from '../runtime/agent-runtime.js'
+import {
+  type AgentRuntime,
+  answerTurn,
+  failTurn,
+  type GatewayEvent,
+  type TurnListener,
+} from '../runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from '../runtime/command-runtime.js'
 import { withNotices } from '../runtime/turn-notices.js'
 import type { Message } from '../store/inbox.js'
@@ -297,7 +303,8 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const takesFiles = channels.some((channel) => channel.name === conversation.channel && channel.takesFiles)
   // Files in a pod cannot be opened from here.
   const canSendFiles = takesFiles && !pod
-  const relayed = reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID })
+  const textOf = (sessionId: string | undefined): string => promptFor(message, sessionId, capabilities)
+  const relayed = reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID, textOf })
   const event: GatewayEvent = {
     ...(project?.isUntrusted && { isUntrusted: true }),
     channelId: conversation.id,
@@ -310,6 +317,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     ...(pod && { pod }),
     canSendFiles,
     ...(options.session && { session: options.session }),
+    ...(options.continues && { compose: (sessionId) => ({ prompt: textOf(sessionId) }) }),
     ...relayed,
     ...(command && { compose: (sessionId) => ({ ...relayed?.compose?.(sessionId), prompt: command.line }) }),
     ...limits,
@@ -338,6 +346,17 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   }
 }
 
+/** What the agent is to do. A paused turn is retold to it where it cannot remember. */
+function promptFor(
+  { text, options: { continues } = {} }: Message,
+  sessionId: string | undefined,
+  { remembersPausedTurns }: AgentCapabilities,
+): string {
+  if (!continues || (sessionId !== undefined && remembersPausedTurns)) return text
+  const [first = '', ...others] = continues.asked
+  return resumedPrompt(joinedPrompt(first, others), continues.said)
+}
+
 /** Most commands of agents answer nothing. */
 function withWords(answer: Reply, words: string): Reply {
   return answer.text.trim() === '' ? { ...answer, text: words } : answer
@@ -355,20 +374,30 @@ function textsOf(messages: Message[]): string[] {
 
 /** The part of a turn that `inbound.reply` determines. */
 function replyOptions(
-  { message: { text, kind, options }, merged }: Work,
+  { message: { kind, options }, merged }: Work,
   reply: ReplyConfig,
-  turn: { backend: BackendName; canSendFiles: boolean; newId: () => string },
+  {
+    textOf,
+    ...turn
+  }: {
+    backend: BackendName
+    canSendFiles: boolean
+    newId: () => string
+    textOf(sessionId: string | undefined): string
+  },
 ): Pick<GatewayEvent, 'session' | 'sessionIdleMs' | 'compose'> {
   const { idleMinutes, heartbeatIdleMinutes = idleMinutes } = reply.session ?? {}
   const minutes = kind === 'heartbeat' ? heartbeatIdleMinutes : idleMinutes
-  const first = readMessage(text, options?.variables)
-  const message = { ...first, body: joinedPrompt(first.body, textsOf(merged)) }
   // Plain text output does not report a session id to resume.
   const isPlain = turn.backend === reply.agent?.kind && reply.agent.format === 'text'
   return {
     ...(isPlain && { session: 'own' }),
     ...(minutes !== undefined && { sessionIdleMs: minutes * 60_000 }),
-    compose: (sessionId) => composeReply(reply, message, { ...turn, sessionId }),
+    compose(sessionId) {
+      const first = readMessage(textOf(sessionId), options?.variables)
+      const message = { ...first, body: joinedPrompt(first.body, textsOf(merged)) }
+      return composeReply(reply, message, { ...turn, sessionId })
+    },
   }
 }
 
@@ -388,13 +417,7 @@ function planFixed({ claimedAt }: Work, text: string, { workingDir }: GatewayCon
     canSendFiles: false,
     run: async (_request, signal, listener) => {
       await awaitAdmission(signal, listener)
-      const result: AgentResult = { isError: false, finalOutput: text, durationMs: 0 }
-      const events: AgentEvent[] = [
-        { type: 'output', content: text, stream: 'stdout', timestamp: claimedAt },
-        { type: 'complete', result, timestamp: claimedAt },
-      ]
-      events.forEach(listener.onEvent)
-      return { result, notes: [] }
+      return answerTurn(text, listener, claimedAt)
     },
   }
 }

@@ -92,7 +92,8 @@ export class Queue {
     const invalid = objection ?? problemOf(text)
     return this.store.transaction<Taken>(async (tables) => {
       const at = now()
-      const { seq, ...entered } = await tables.conversations.enter(incoming, newId(), at)
+      const isWritten = (incoming.kind ?? 'message') === 'message'
+      const { seq, ...entered } = await tables.conversations.enter(incoming, newId(), at, isWritten)
       const conversationId = entered.id
       const ahead = await tables.jobs.countOpen(conversationId)
       const first = ahead > 0 ? await tables.jobs.first(conversationId) : undefined

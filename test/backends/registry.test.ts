@@ -159,6 +159,7 @@ describe('createBackend', () => {
       supportsStreaming: streams,
       supportsCommands: commands,
       supportsCompact: name === 'claude',
+      remembersPausedTurns: name !== 'gemini',
       maxPromptLength: size,
     })
     const declared = {

@@ -158,7 +158,7 @@ it('shows the agents, and chooses that of new projects', async () => {
 
 it('knows templates, credentials, tickets and the audit log, and what a command was answered with', async () => {
   const { client, url } = await serve()
-  const before = await client.audit({ limit: 200 })
+  const { entries: before } = await client.audit({ limit: 200 })
   await client.credentials.set('NPM_TOKEN', { value: 'correct horse battery' })
   await client.credentials.set('DEPLOY_KEY', { value: 'correct horse battery', kind: 'file' }, { projectId: 'site' })
   const names = [await client.credentials.list(), await client.credentials.list({ projectId: 'site' })]
@@ -174,7 +174,7 @@ it('knows templates, credentials, tickets and the audit log, and what a command 
     left: await client.credentials.list(),
     submitted,
     isComplete: events.includes('event: complete'),
-    audit: (await client.audit({ limit: 200 })).length - before.length,
+    audit: (await client.audit({ limit: 200 })).entries.length - before.length,
   }).toEqual({
     templates: ['empty', 'go', 'node-typescript', 'python'],
     names: [['NPM_TOKEN variable'], ['DEPLOY_KEY file']],

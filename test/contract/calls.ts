@@ -144,6 +144,14 @@ export function describeCalls({ it, itOfProcess, itHere, setup }: ContractPart):
       expect(result).toMatchObject({ isError: false, finalOutput: 'Hello' })
     })
 
+    it('takes /compact as its capabilities say', async ({ stage }) => {
+      const backend = stage.backend()
+      const request = { prompt: '/compact keep names', isCommand: true, sessionId: setup.knownSession }
+      const { result, broken } = await stage.see(request, { backend })
+      const isTaken = result.failure?.reason !== 'refused'
+      expect({ isTaken, broken }).toEqual({ isTaken: backend.capabilities().supportsCompact, broken: [] })
+    })
+
     it.for(['', ' \n'])('is refused without a prompt: %j', async (prompt, { stage }) => {
       const { result, types, broken } = await stage.see({ prompt })
       expect({ result, types, broken }).toEqual({

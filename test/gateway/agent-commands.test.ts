@@ -9,7 +9,7 @@ const AGENT = `#!/usr/bin/env node
 import { text } from 'node:stream/consumers'
 const prompt = await text(process.stdin)
 const result = prompt.startsWith('/compact') ? '' : prompt
-console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, session_id: 's1', result }))
+console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, session_id: '6488a900-9deb-456e-98ea-de230d1950c5', result }))
 `
 
 async function open(onTestFinished: TestContext['onTestFinished'], variables: Record<string, string> = {}) {
@@ -65,16 +65,23 @@ describe.concurrent("a command of the agent's own", () => {
 
   it('is not passed on where it could lift limits, but for /compact', async ({ expect, onTestFinished }) => {
     const { ask } = await open(onTestFinished, { ALLOWED_TOOLS: 'Read' })
+    const before = await ask('/compact')
+    await ask('Hello')
     const refused =
       'A command of the agent could lift the limits of this project, so /review was not passed on. It needs an agent that may use all tools without asking, in a trusted project and without a command template.'
-    expect([await ask('//review it'), await ask('/compact')]).toEqual([refused, 'claude ran /compact.'])
+    expect([before, await ask('//review it'), await ask('/compact')]).toEqual([
+      'There is nothing to compact: no session has begun here.',
+      refused,
+      'claude ran /compact.',
+    ])
   })
 
   it('is answered without the agent by those that know none', async ({ expect, onTestFinished }) => {
-    const { ask } = await open(onTestFinished, { AGENT_BACKEND: 'codex' })
-    expect([await ask('//review it'), await ask('/compact')]).toEqual([
+    const codex = await open(onTestFinished, { AGENT_BACKEND: 'codex' })
+    const gemini = await open(onTestFinished, { AGENT_BACKEND: 'gemini' })
+    expect([await codex.ask('//review it'), await gemini.ask('/compact')]).toEqual([
       'codex knows no commands in messages, so /review was not passed on.',
-      'codex compacts a long conversation by itself; it cannot be asked to from here. /new begins a fresh session.',
+      'gemini has no /compact: it compacts a long conversation by itself. /new begins a fresh session.',
     ])
   })
 })

@@ -1,5 +1,7 @@
 // What becomes of a message whose agent pauses, takes too long or fails for a while, in a whole gateway.
 
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, it } from 'vitest'
 import { comeDue } from '../kit/come-due.js'
 import { type RunningGateway, Stage } from '../kit/stage.js'
@@ -76,6 +78,61 @@ describe.concurrent('an agent that has used up its turns', () => {
     await expect.poll(() => channel.replies.length).toEqual(1)
     await channel.command('a', '/new')
     expect(await channel.command('a', '/continue')).toEqual('Nothing is paused here.')
+  })
+})
+
+/** Pauses twice; then its session is refused, as one is in which tools were used, and a fresh one says what it was asked. */
+const FORGETFUL_AGENT = `#!/usr/bin/env node
+import { appendFileSync, readFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+const isResumed = process.argv.includes('--resume')
+const prompt = await text(process.stdin)
+appendFileSync('asked', JSON.stringify({ prompt, isResumed }) + '\\n')
+const turn = readFileSync('asked', 'utf8').trim().split('\\n').length
+const print = (line) => console.log(JSON.stringify(line))
+const say = (content) => print({ type: 'message', role: 'assistant', content })
+const id = turn < 4 ? '11111111-1111-4111-8111-111111111111' : '22222222-2222-4222-8222-222222222222'
+print({ type: 'init', session_id: id, model: 'm' })
+if (turn < 3) {
+  say(['', 'I looked.', 'I wrote.'][turn])
+  print({ type: 'result', status: 'error', error: { type: 'FatalTurnLimitedError', message: 'Reached max session turns' } })
+  process.exitCode = 53
+} else if (turn === 3) {
+  const rule = 'the number of function response parts is equal to the number of function call parts'
+  console.error('_ApiError: ' + JSON.stringify({ error: { code: 400, message: 'Please ensure that ' + rule } }))
+  print({ type: 'result', status: 'error' })
+  process.exitCode = 144
+} else {
+  say(prompt)
+  print({ type: 'result', status: 'success' })
+}
+`
+
+describe.concurrent('an agent that does not remember the turn in which it paused', () => {
+  it('is told of it when it goes on, in its session or a fresh one', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const settings = { AGENT_BACKEND: 'gemini', BACKEND_CLI_PATH: stage.executable('gemini', FORGETFUL_AGENT) }
+    const { channel, config } = await stage.start({ ...settings, AGENT_MODE: 'oneshot' })
+    await channel.say('a', 'Tidy up.')
+    for (const replies of [1, 2]) {
+      await expect.poll(() => channel.replies.length).toEqual(replies)
+      await channel.command('a', '/continue')
+    }
+    await expect.poll(() => channel.replies.length).toEqual(3)
+    const asked = readFileSync(join(config.workingDir, 'asked'), 'utf8').trim().split('\n')
+    const retold = (said: string): string =>
+      `[You worked on this message until you had used up the steps of one turn, and do not remember it. Parts of the work are done already: look before you repeat them, and go on from there. The message was:]\n\nTidy up.\n\n[What you had said by then:]\n\n${said}`
+    const both = retold('I looked.\n\nI wrote.')
+    expect([asked.map((line) => JSON.parse(line)), channel.texts()[2], channel.replies[2]?.notes]).toEqual([
+      [
+        { prompt: 'Tidy up.', isResumed: false },
+        { prompt: retold('I looked.'), isResumed: true },
+        { prompt: both, isResumed: true },
+        { prompt: both, isResumed: false },
+      ],
+      both,
+      ['The earlier session was lost; this answer begins a fresh one and knows nothing from before.'],
+    ])
   })
 })
 

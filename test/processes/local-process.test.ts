@@ -4,7 +4,7 @@ import { chmodSync, chownSync, copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type ProcessOptions, startProcess } from '../../src/processes/local-process.js'
 import type { ProcessOwner } from '../../src/processes/process-owner.js'
 import { livingProcesses } from '../kit/living-processes.js'
@@ -88,6 +88,30 @@ describe('startProcess', () => {
   it('gives all the output of a process that ends at once', async () => {
     const { stdout } = await setup().run('head -c 3000000 /dev/zero')
     expect(stdout.length).toEqual(3_000_000)
+  })
+
+  it('gives all the output of a process even if the time to read it seems to be over at its end', async ({
+    onTestFinished,
+  }) => {
+    const { start } = setup()
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    let heard = ''
+    const late = start('read -r line; printf %s "$line"', {
+      stdin: '',
+      keepsInput: true,
+      onStdout: (chunk) => (heard += chunk),
+    })
+    const onStdout = (): void => {
+      // It prints and ends now, while the end of the other process is about to be noticed: so is its own, before its output.
+      late.write('all of it\n')
+      block(100)
+      setImmediate(() => vi.advanceTimersByTime(60_000))
+    }
+    const first = start('echo first', { onStdout })
+    block(100)
+    await Promise.all([first.ended, late.ended])
+    expect(heard).toEqual('all of it')
   })
 
   it('ends what holds the output open after its parent has gone', async () => {
@@ -311,4 +335,9 @@ function setup() {
       return { exit, stdout: Buffer.concat(out).toString(), stderr: Buffer.concat(err).toString() }
     },
   }
+}
+
+/** As a machine does that is busy with something else. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

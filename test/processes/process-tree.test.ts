@@ -27,13 +27,17 @@ describe.concurrent('endTree', () => {
   it.for(['SIGINT', 'SIGTERM'] as const)('lets the root exit on %s', async (signal, test) => {
     const tree = await startTree(test, [{ onStop: [{ exit: 42 }] }])
     await endTree(tree.root, signal)
-    expect([tree.child.exitCode, tree.alive()]).toEqual([42, 0])
+    const alive = tree.alive()
+    await until(() => tree.root.hasExited())
+    expect([tree.child.exitCode, alive]).toEqual([42, 0])
   })
 
   it('continues with SIGTERM if the first signal is ignored', async (test) => {
     const tree = await startTree(test, [{ ignoreSignals: ['SIGINT'] }])
     await endTree(tree.root, 'SIGINT')
-    expect([tree.child.signalCode, tree.alive()]).toEqual(['SIGTERM', 0])
+    const alive = tree.alive()
+    await until(() => tree.root.hasExited())
+    expect([tree.child.signalCode, alive]).toEqual(['SIGTERM', 0])
   })
 
   it('continues with SIGKILL if every signal is ignored', async (test) => {

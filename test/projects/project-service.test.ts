@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
@@ -518,4 +527,52 @@ it('makes no change that cannot be put on record', async () => {
     before,
     false,
   ])
+})
+
+describe('the names of files', () => {
+  it('are those of a checkout that are not ignored, best first, and run nothing that it configures', async () => {
+    const { projects, root, after } = await setup()
+    const directory = join(root, 'web')
+    createRepository(directory, { 'src/app.ts': '', 'app.md': '', '.gitignore': 'built\n', 'docs/my-app.md': '' })
+    mkdirSync(join(directory, '.aetheel'))
+    for (const name of ['built', 'new app.ts', '.aetheel/app']) writeFileSync(join(directory, name), '')
+    appendFileSync(join(directory, '.git/config'), `[core]\n\tfsmonitor = touch ${join(root, 'ran')}; false\n`)
+    await projects.create({ id: 'web', directory, backend: 'codex' })
+    const matching = await projects.files('web', 'APP', 9)
+    writeFileSync(join(directory, 'app-2'), '')
+    const soon = await projects.files('web', 'app', 9)
+    after(6_000)
+    expect([
+      matching,
+      soon,
+      await projects.files('web', 'app', 2),
+      await projects.files('web', 'sr', 9),
+      await projects.files('web', 'built', 9),
+      existsSync(join(root, 'ran')),
+    ]).toEqual([
+      ['app.md', 'src/app.ts', 'new app.ts', 'docs/my-app.md'],
+      ['app.md', 'src/app.ts', 'new app.ts', 'docs/my-app.md'],
+      ['app-2', 'app.md'],
+      ['src/', 'src/app.ts'],
+      [],
+      false,
+    ])
+  })
+
+  it('are found without git too, but not behind links or in hidden places, and not in a pod', async () => {
+    const { projects, root, second } = await setup()
+    const directory = join(root, 'web')
+    mkdirSync(join(directory, 'node_modules'), { recursive: true })
+    mkdirSync(join(directory, '.hidden'))
+    for (const name of ['a', 'node_modules/a', '.hidden/a']) writeFileSync(join(directory, name), '')
+    writeFileSync(join(second, 'a'), '')
+    symlinkSync(second, join(directory, 'link'))
+    await projects.create({ id: 'web', directory, backend: 'codex' })
+    await projects.create({ id: 'far', pod: { namespace: 'agents', name: 'web-0' }, backend: 'codex' })
+    expect([
+      await projects.files('web', '', 9),
+      await projects.files('web', '../', 9),
+      await projects.files('far', '', 9),
+    ]).toEqual([['a', 'link'], [], undefined])
+  })
 })

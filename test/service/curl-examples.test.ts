@@ -45,6 +45,8 @@ it('answers every example of docs/http-api.md as the document says', async () =>
   let commandId = ''
   let conversationId = ''
   let runId = ''
+  let fileId = ''
+  let tokenId = ''
   for (const { script, shown } of examples) {
     const ready = `${beginning?.script}\n${script}`
       .replaceAll('~/.aetheel/http-token', tokenFile)
@@ -53,11 +55,15 @@ it('answers every example of docs/http-api.md as the document says', async () =>
       .replaceAll('MESSAGE_ID', failing.id)
       .replaceAll('CONVERSATION_ID', conversationId)
       .replaceAll('RUN_ID', runId)
+      .replaceAll('FILE_ID', fileId)
+      .replaceAll('MADE_TOKEN', tokenId)
       .replaceAll('APPROVAL_ID', approval.id)
       .replaceAll('RULE_ID', ruleId)
     const { status, text } = await curl(ready)
     answers.push({ script, status, differences: shown === undefined ? [] : differences(shown, JSON.parse(text)) })
-    if (status === 201 && script.includes('/conversations')) conversationId = (JSON.parse(text) as { id: string }).id
+    if (status === 201 && script.includes('/files?')) fileId = idIn(text)
+    else if (status === 201 && script.includes('/tokens')) tokenId = idIn(text)
+    else if (status === 201 && script.includes('/conversations')) conversationId = idIn(text)
     if (script.includes('/approval-rules?'))
       ruleId = (JSON.parse(text) as { rules: { id: string }[] }).rules[0]?.id ?? ''
     // Some of what follows is about its end.
@@ -70,6 +76,10 @@ it('answers every example of docs/http-api.md as the document says', async () =>
   }
   expect(answers).toEqual(examples.map(({ script, status }) => ({ script, status, differences: [] })))
 })
+
+function idIn(answer: string): string {
+  return (JSON.parse(answer) as { id: string }).id
+}
 
 /** The run that has answered the latest message. */
 async function answered(client: AetheelClient, conversationId: string): Promise<string> {

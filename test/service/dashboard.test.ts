@@ -39,7 +39,7 @@ it('serves the page to everybody, always fresh, with a policy that allows only i
     'no-cache',
   ])
   expect(headers['content-security-policy']).toBe(
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; " +
       "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   )
 })

@@ -38,9 +38,9 @@ describe('every route, even one that does not exist,', () => {
     expect(answers).toEqual(routes.map(({ method, url }) => [method, url, 403, undefined]))
   })
 
-  it('answers 413 to a body of 20 MB, if it takes one', async () => {
+  it('answers 413 to a body of 20 MB, if it takes one that is no file', async () => {
     const { app, dependencies, tokenWith } = await createStage()
-    const routes = allRoutes(dependencies).filter(({ method }) => method !== 'GET')
+    const routes = allRoutes(dependencies).filter(({ method, url }) => method !== 'GET' && !url.endsWith('/files'))
     const headers = { ...bearer(await tokenWith('admin')), 'content-type': 'application/json' }
     const payload = `"${'x'.repeat(20 * 1024 * 1024)}"`
     const answers: unknown[] = []

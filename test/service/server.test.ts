@@ -29,6 +29,7 @@ describe('startHttpServer', () => {
     const [token] = await store.tokens.list()
     expect(await store.audit.list(10)).toEqual([
       {
+        id: expect.any(String),
         at: token?.createdAt,
         actor: 'gateway',
         action: 'token.create',

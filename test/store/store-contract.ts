@@ -265,18 +265,21 @@ export function describeStoreContract(engine: TestEngine): void {
       ])
     })
 
-    it('of a version before 0.1.0 are refused with advice and left as they are', async () => {
-      const location = await engine.createLocation()
-      const raw = storeOn(await openEngine(location))
-      onTestFinished(() => raw.close())
-      await makeUnreleased(raw.db)
-      const before = await raw.db.introspection.getTables()
-      const error = await openStore(location, log).catch((error: unknown) => error)
-      expect([error, await raw.db.introspection.getTables()]).toEqual([
-        expect.objectContaining({ code: 'store_unavailable', message: expect.stringMatching(UNRELEASED) }),
-        before,
-      ])
-    })
+    it.each(['0001-core', '0001-tables'])(
+      'of a version before 0.1.0, %s, are refused with advice and left as they are',
+      async (name) => {
+        const location = await engine.createLocation()
+        const raw = storeOn(await openEngine(location))
+        onTestFinished(() => raw.close())
+        await makeUnreleased(raw.db, name)
+        const before = await raw.db.introspection.getTables()
+        const error = await openStore(location, log).catch((error: unknown) => error)
+        expect([error, await raw.db.introspection.getTables()]).toEqual([
+          expect.objectContaining({ code: 'store_unavailable', message: expect.stringMatching(UNRELEASED) }),
+          before,
+        ])
+      },
+    )
 
     it('are all created, or none', async () => {
       const location = await engine.createLocation()
@@ -294,9 +297,9 @@ export function describeStoreContract(engine: TestEngine): void {
 const UNRELEASED = /before 0\.1\.0.*move aetheel\.db .*away, or set DATABASE_URL to another database/
 
 /** As a version before 0.1.0 created it. */
-export async function makeUnreleased(db: Kysely<Schema>): Promise<void> {
+export async function makeUnreleased(db: Kysely<Schema>, name = '0001-core'): Promise<void> {
   const core: Migration = { up: (tx) => tx.schema.createTable('projects').addColumn('id', 'text').execute() }
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ '0001-core': core }) } })
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ [name]: core }) } })
   const { error } = await migrator.migrateToLatest()
   if (error !== undefined) throw new Error('The tables cannot be made', { cause: error })
 }

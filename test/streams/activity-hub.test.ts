@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
-import { type Activity, ActivityHub } from '../../src/streams/activity-hub.js'
+import { type Activity, ActivityHub, type WatchOptions } from '../../src/streams/activity-hub.js'
 import { Funnel } from '../../src/streams/funnel.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
 import type { Store } from '../../src/store/store.js'
@@ -53,6 +53,23 @@ describeEngines('whoever watches', (engine) => {
     expect([positionsOf(second.told), numbersOf(second.told).slice(0, 3)]).toEqual([[[writer.messageId, 1]], [2, 3, 4]])
   })
 
+  it('learns that a conversation is gone, if they could see it', async () => {
+    const store = await engine.createStore()
+    const gone = { id: 'a', channel: 'chat', address: 'a', isPrivate: false }
+    const others = { id: 'b', channel: 'chat', address: 'b', isPrivate: true }
+    for (const { id, channel, address } of [gone, others]) {
+      await store.conversations.enter({ channel, address }, id, NOW)
+    }
+    const all = watch(store)
+    const some = watch(store, new Map(), (conversation) => !conversation.isPrivate)
+    await until(() => all.told.length > 0 && some.told.length > 0)
+    for (const conversation of [others, gone]) await store.conversations.delete(conversation, Date.now())
+    const deletedIn = (told: Activity[]) =>
+      told.flatMap((next) => (next.type === 'deleted' ? [next.conversationId] : [])).toSorted()
+    await until(() => deletedIn(all.told).length === 2 && deletedIn(some.told).length === 1)
+    expect([deletedIn(all.told), deletedIn(some.told)]).toEqual([['a', 'b'], ['a']])
+  })
+
   it('that takes its time misses nothing', async () => {
     const store = await engine.createStore()
     const writer = await createQueueWriter(store)
@@ -92,7 +109,7 @@ describeEngines('whoever watches', (engine) => {
   it('gets no more than it may see', async () => {
     const store = await engine.createStore()
     const writer = await createQueueWriter(store)
-    const { told } = watch(store, new Map(), false)
+    const { told } = watch(store, new Map(), () => false)
     await writer.claim()
     await writer.begin('run-1')
     await writer.record('run-1', [1].map(output))
@@ -171,13 +188,17 @@ describe('sources in a funnel', () => {
   })
 })
 
-function watch(store: Store, positions: ReadonlyMap<string, number> = new Map(), canSee = true) {
+function watch(
+  store: Store,
+  positions: ReadonlyMap<string, number> = new Map(),
+  canSee: WatchOptions['canSee'] = () => true,
+) {
   const ending = new AbortController()
   onTestFinished(() => ending.abort())
   const hub = new ActivityHub(store, new StreamHub(store, Date.now, 5), Date.now, 5)
   const told: Activity[] = []
   void (async () => {
-    const options = { positions, canSee: () => canSee }
+    const options = { positions, canSee }
     for await (const next of hub.watch(options, ending.signal)) told.push(next)
   })()
   return { told, hub }

@@ -87,6 +87,9 @@ export class LiveStore {
       case 'conversation':
         this.#hear(next.data)
         break
+      case 'conversation_deleted':
+        this.#conversations.delete(next.data.id)
+        break
       case 'event':
         this.#follow(next.data)
         break

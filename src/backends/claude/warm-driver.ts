@@ -46,7 +46,9 @@ export function claudeWarmDriver(launch: WarmDriver['launch']): WarmDriver {
     canAsk: true,
     oldestKnown: '2.1.197',
     /** Everything but the message is on the command line. The model could be switched, but that would show in the history. */
-    keyOf: ({ prompt: _prompt, sessionId: _sessionId, sessionUsage: _sessionUsage, ...fixed }) => JSON.stringify(fixed),
+    keyOf({ prompt: _prompt, sessionId: _sessionId, sessionUsage: _sessionUsage, compaction: _compaction, ...fixed }) {
+      return JSON.stringify(fixed)
+    },
     launch,
     connect: (send) => new ClaudeConnection(send),
   }

@@ -44,6 +44,7 @@ interface Thread {
 }
 
 const KEY_VARIABLE = 'CODEX_API_KEY'
+const OWN_SUMMARY = 'Codex cannot be told what to keep when it compacts a session.'
 
 /** Keeps a login by `CODEX_API_KEY` in memory. */
 export function storeArgs(variables: Variables): string[] {
@@ -54,6 +55,7 @@ export function codexWarmDriver(launch: WarmDriver['launch']): WarmDriver {
   return {
     isShared: true,
     canAsk: true,
+    canCompact: true,
     locksSessions: true,
     oldestKnown: '0.166.0',
     /** Everything else is set per thread or turn. */
@@ -117,19 +119,13 @@ class CodexConnection extends SharedConnection<CodexTurn> {
     if (translation.mustStop) return
     for (const message of this.#warnings.get(thread.id) ?? []) warm.warn(message)
     this.#warnings.delete(thread.id)
-    await this.#instruct(thread, turn.systemPrompt)
-    const model = turn.model ?? (thread.isModelChosen ? await this.#defaultModel(turn) : thread.model)
+    if (turn.compaction?.focus) warm.warn(OWN_SUMMARY)
+    const model = turn.compaction ? undefined : await this.#prepare(thread, turn)
     if (!warm.mayPrompt()) return
     this.turns.set(thread.id, warm)
     try {
-      await this.rpc.request('turn/start', {
-        threadId: thread.id,
-        input: inputOf(turn.prompt),
-        // Only if changed: Codex spends milliseconds on each setting it is given.
-        ...(turn.workingDir !== thread.workingDir && { cwd: turn.workingDir }),
-        ...(model !== thread.model && { model }),
-      })
-      Object.assign(thread, { workingDir: turn.workingDir, model, isModelChosen: turn.model !== undefined })
+      if (turn.compaction) await this.rpc.request('thread/compact/start', { threadId: thread.id })
+      else await this.#prompt(thread, turn, model)
       await warm.completed
       if (warm.hasOpenCommands) await this.#endCommands(thread.id, warm)
     } catch (error) {
@@ -139,6 +135,23 @@ class CodexConnection extends SharedConnection<CodexTurn> {
     } finally {
       this.turns.delete(thread.id)
     }
+  }
+
+  /** Returns the turn's model. */
+  async #prepare(thread: Thread, turn: Turn): Promise<string | undefined> {
+    await this.#instruct(thread, turn.systemPrompt)
+    return turn.model ?? (thread.isModelChosen ? this.#defaultModel(turn) : thread.model)
+  }
+
+  async #prompt(thread: Thread, turn: Turn, model: string | undefined): Promise<void> {
+    await this.rpc.request('turn/start', {
+      threadId: thread.id,
+      input: inputOf(turn.prompt),
+      // Only if changed: Codex spends milliseconds on each setting it is given.
+      ...(turn.workingDir !== thread.workingDir && { cwd: turn.workingDir }),
+      ...(model !== thread.model && { model }),
+    })
+    Object.assign(thread, { workingDir: turn.workingDir, model, isModelChosen: turn.model !== undefined })
   }
 
   /** Commands that a turn left running would never end. */

@@ -39,8 +39,6 @@ const MODELS_TIMEOUT_MS = 30_000
 const MODELS_CACHE_MS = 10 * 60_000
 /** More would help nobody to choose. */
 const MAX_MODELS = 200
-/** Time to check an untrusted project. If that is not enough, the agent is not started. */
-export const UNTRUSTED_CHECK_MS = 30_000
 
 /** Which executable to use; defaults to the configured one. */
 export type ExecutableChoice = Pick<AgentCommand, 'executable'>
@@ -217,17 +215,27 @@ export class AgentCli {
   /** Why this request is refused before anything is started. */
   refusalOf(request: AgentRequest, turn: Turn): Failed | undefined {
     return (
-      this.#refusedCommand(request) ??
+      this.#refusedCommand(request, turn) ??
       refusedInput(turn, this.#traits) ??
       this.#refusedPlace(turn, request.pod) ??
       refusedVariable(request)
     )
   }
 
-  #refusedCommand({ isCommand = false }: AgentRequest): Failed | undefined {
+  get supportsCompact(): boolean {
+    return this.#traits.supportsCompact || this.compactsWarm
+  }
+
+  /** Whether only a warm process can compact a session. */
+  get compactsWarm(): boolean {
+    return this.warm?.driver.canCompact === true
+  }
+
+  #refusedCommand({ isCommand = false }: AgentRequest, { compaction }: Turn): Failed | undefined {
     const { label, supportsCommands } = this.#traits
-    if (!isCommand || supportsCommands) return undefined
-    return { reason: 'refused', message: `${label} has no commands that a message could give.`, isLasting: true }
+    if (!isCommand || (compaction ? this.supportsCompact : supportsCommands)) return undefined
+    const what = compaction ? '/compact' : 'commands that a message could give'
+    return { reason: 'refused', message: `${label} has no ${what}.`, isLasting: true }
   }
 
   /**
@@ -247,7 +255,8 @@ export class AgentCli {
       return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
     }
     const own = this.definition.untrustedObstacle(turn)
-    return own ?? (await gitObstacle(turn.workingDir, this.#environment(), signal))
+    const versionOf = (git: string): Promise<string | undefined> => this.version(signal, { executable: git })
+    return own ?? (await gitObstacle(turn.workingDir, this.#environment(), signal, versionOf))
   }
 
   async place(turn: Turn, pod: PodAddress | undefined, runId: string, signal: AbortSignal): Promise<Place> {
@@ -397,8 +406,8 @@ interface ModeInputs {
 }
 
 interface TurnInputs extends ModeInputs {
-  /** The turn needs approvals, which only a warm process can ask for. */
-  isAsking: boolean
+  /** The turn needs what only a warm process can do, such as ask for approval. */
+  mustBeWarm: boolean
   /** Only a one-shot command line can do what the request asks for. */
   needsCommandLine: boolean
   /** Contract: called only if it matters. */
@@ -409,9 +418,9 @@ interface TurnInputs extends ModeInputs {
  * Whether a turn is taken by a warm process, as far as version and settings say. A pod, an untrusted project or a full pool
  * may still overrule it.
  */
-export async function isWarmTurn({ isAsking, needsCommandLine, version, ...inputs }: TurnInputs): Promise<boolean> {
+export async function isWarmTurn({ mustBeWarm, needsCommandLine, version, ...inputs }: TurnInputs): Promise<boolean> {
   if (needsCommandLine) return false
-  if (isAsking) return true
+  if (mustBeWarm) return true
   const matters = inputs.mode === 'auto' && !inputs.isBackingOff
   return modeInUse(inputs, matters ? await version() : undefined).mode === 'live'
 }

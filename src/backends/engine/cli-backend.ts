@@ -89,9 +89,12 @@ export interface CliTraits extends InputRules {
   /** Recognise failures that the CLI prints on stderr rather than reporting in its wire format. */
   failureSigns: readonly FailureSign[]
   supportsMaxTurns: boolean
+  /** It drops a turn that is stopped at its limit from the session, or spoils the session with it. */
+  forgetsPausedTurns?: true
   supportsToolControl: boolean
   supportsStreaming: boolean
   supportsCommands: boolean
+  /** Whether `/compact` is one of them. */
   supportsCompact: boolean
   versions: VersionKnowledge
   /** The first word of its command line, if it has several commands. */
@@ -242,8 +245,9 @@ export abstract class CliBackend implements AgentBackend {
       supportsModelSelection: true,
       supportsToolControl: traits.supportsToolControl,
       supportsMaxTurns: traits.supportsMaxTurns,
+      remembersPausedTurns: traits.forgetsPausedTurns !== true,
       supportsCommands: traits.supportsCommands,
-      supportsCompact: traits.supportsCompact,
+      supportsCompact: this.cli.supportsCompact,
       // Every warm agent streams, even Codex, whose command line prints whole messages.
       supportsStreaming: traits.supportsStreaming || mode !== 'oneshot',
       supportedModels: this.cli.knownModels,

@@ -1,9 +1,19 @@
 // Arguments of a command line, and those of an operator's command template, which come in addition to the backend's own.
 
+import type { AgentCommand } from '../types.js'
+
 /** An option with all its names, and whether its value may follow as a separate argument. */
 export interface CliOption {
   names: readonly string[]
   takesValue: boolean
+}
+
+/** Whether only a command line can do what the operator wants. A command may be empty: `inbound.reply` can set other things,
+ *  such as prefixes, without a template. */
+export function needsCommandLine(command: AgentCommand | undefined): boolean {
+  if (!command) return false
+  const { executable, args, sessionArgs, format } = command
+  return executable !== undefined || args.length > 0 || sessionArgs !== undefined || format === 'text'
 }
 
 /** The option with its value; nothing without one. */

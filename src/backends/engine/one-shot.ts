@@ -6,11 +6,11 @@ import { withDeadline } from '../../core/async.js'
 import { PodError, type PodExit, type PodProcess, type PodProcessOptions } from '../../kubernetes/types.js'
 import { BoundedText, LineSplitter, type OutputLimits } from '../../processes/output.js'
 import type { AgentEventBody, AgentRequest } from '../types.js'
-import { type AgentCli, runVariables, setByRun, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS } from './agent-cli.js'
+import { type AgentCli, runVariables, setByRun, VERSION_TIMEOUT_MS } from './agent-cli.js'
 import { type Ending, type Failed, failureOfPod, printedTooMuch } from './failures.js'
 import { Stderr } from './jsonl.js'
 import { PlainTranslation } from './plain-translation.js'
-import { preparationFailure, refused, refusedAsking } from './refusals.js'
+import { preparationFailure, refused, refusedAsking, refusedCompaction } from './refusals.js'
 import { readInto, type Translation } from './translation.js'
 import {
   type Drive,
@@ -22,6 +22,7 @@ import {
   startRun,
   type Turn,
 } from './turn.js'
+import { UNTRUSTED_CHECK_MS } from './untrusted-git.js'
 
 /** Time to find a pod and inspect it. */
 const POD_CHECK_MS = 30_000
@@ -56,6 +57,9 @@ export class OneShot implements Lifetime {
     const obstacle = turn.isUntrusted ? await agent.obstacleIn(turn, signal) : undefined
     if (obstacle !== undefined) return refused(obstacle)
     if (request.approve) return refusedAsking(definition.traits.label, request)
+    if (turn.compaction && !definition.traits.supportsCompact) {
+      return refusedCompaction(definition.traits.label, request)
+    }
     const runId = request.runId ?? randomUUID()
     const place = await agent.place(turn, request.pod, runId, signal)
     try {

@@ -73,6 +73,12 @@ export function refusedVersionToAsk(label: string, version: string | undefined, 
 const HOW_IT_ASKS = 'Have it run without that, or let it work without asking.'
 const WHO_ASKS = 'Use claude, codex, gemini or opencode for this, or let it work without asking.'
 
+/** For a compaction that a command line alone cannot do. */
+export function refusedCompaction(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'>): Failed {
+  const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
+  return refused(`${label} has no /compact${where}. /new begins a fresh session.`)
+}
+
 /** Why a turn may not run in a pod, as far as can be told without asking the cluster. */
 export function refusedPod({ isUntrusted }: Turn, { pods }: BackendDependencies): Failed | undefined {
   if (isUntrusted) {

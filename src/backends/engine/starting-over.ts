@@ -37,7 +37,8 @@ export class AttemptStream {
   /** The current attempt has ended in a way that calls for another. */
   isLost = false
   #hasBegun = false
-  #hasOutput = false
+  /** Whether the next part needs no gap, as between the texts of one attempt. */
+  #endsWithNewline = true
   #isNewPart = false
   /** Notices from before the first other event, which may turn out to be `started`. */
   #held: AgentEvent[] = []
@@ -72,10 +73,10 @@ export class AttemptStream {
   }
 
   #separate(event: Extract<AgentEvent, { type: 'output' }>): AgentEvent {
-    const isSeparate = this.#isNewPart && this.#hasOutput
+    const needsGap = this.#isNewPart && !this.#endsWithNewline
     this.#isNewPart = false
-    this.#hasOutput = true
-    return isSeparate ? { ...event, content: `\n\n${event.content}` } : event
+    this.#endsWithNewline = event.content.endsWith('\n')
+    return needsGap ? { ...event, content: `\n\n${event.content}` } : event
   }
 }
 
@@ -87,6 +88,16 @@ already: look before you repeat them. Nobody refused or cancelled anything; a to
 by ${cause}. The message was:]
 
 ${prompt}`
+}
+
+/** The prompt for an agent that goes on after a pause, but does not remember the turn in which it paused. `said` is what it
+ *  had said by then. */
+export function resumedPrompt(prompt: string, said: string): string {
+  const before = `[You worked on this message until you had used up the steps of one turn, and do not remember it. Parts of \
+the work are done already: look before you repeat them, and go on from there. The message was:]
+
+${prompt}`
+  return said.trim() === '' ? before : `${before}\n\n[What you had said by then:]\n\n${said}`
 }
 
 /** The prompt for an agent that answers several messages of a conversation at once. */

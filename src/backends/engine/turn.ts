@@ -45,14 +45,32 @@ export interface Turn {
   isUntrusted: boolean
   /** The agent asks before it uses a tool. */
   isAsking: boolean
+  /** The session is compacted instead. */
+  compaction?: Compaction
   /** The operator's command, without the options that the backend always sets itself. */
   command?: AgentCommand
+}
+
+export interface Compaction {
+  /** What the summary should keep above all; empty if nothing in particular. */
+  focus: string
+}
+
+const COMPACT = /^\/compact(?:\s+|$)/
+
+/** What `/compact` asks for; undefined for any other prompt. */
+export function compactionOf({
+  prompt,
+  isCommand = false,
+}: Pick<AgentRequest, 'prompt' | 'isCommand'>): Compaction | undefined {
+  return isCommand && COMPACT.test(prompt) ? { focus: prompt.replace(COMPACT, '').trimEnd() } : undefined
 }
 
 /** Contract: throws `request_invalid`. */
 export function turnOf(request: AgentRequest, config: BackendAdapterConfig, directories: SessionNotes<string>): Turn {
   const model = (request.model ?? config.model) || undefined
   const directory = request.workingDir ?? directories.get(request.sessionId)
+  const compaction = compactionOf(request)
   return {
     prompt: request.prompt,
     systemPrompt: request.systemPrompt ?? '',
@@ -66,6 +84,7 @@ export function turnOf(request: AgentRequest, config: BackendAdapterConfig, dire
     maxTurns: requireWholeNumber('maxTurns', request.maxTurns ?? config.maxTurns),
     isUntrusted: request.isUntrusted ?? false,
     isAsking: request.approve !== undefined,
+    ...(compaction && { compaction }),
   }
 }
 

@@ -40,8 +40,11 @@ const HARMLESS_SETTINGS = new RegExp(
   ].join('|')})$`,
 )
 
+/** Time to check an untrusted project. If that is not enough, nothing is started there. It only guards against a hang, such
+ *  as a network drive that does not answer: on a busy machine the processes of a check take long to begin. */
+export const UNTRUSTED_CHECK_MS = 120_000
+
 const READ_AT_ONCE = 32
-const READ_MS = 30_000
 
 /**
  * Why nothing may be started in this untrusted directory: a sentence with advice.
@@ -52,12 +55,13 @@ export async function gitObstacle(
   directory: string,
   environment: Record<string, string>,
   signal: AbortSignal,
+  versionOf = (git: string): Promise<string | undefined> => readVersion(git, environment, signal),
 ): Promise<string | undefined> {
   try {
     const repositories = await findRepositories(directory, signal)
     if (repositories.length === 0) return undefined
     const git = findExecutable('git', environment['PATH'] ?? '')
-    const version = git === undefined ? undefined : await readVersion(git, environment, signal)
+    const version = git === undefined ? undefined : await versionOf(git)
     if (git === undefined || !isAtLeast(version, OLDEST_GIT)) {
       return `The project is untrusted, and its git settings cannot be looked at. Install git ${OLDEST_GIT} or newer.`
     }
@@ -109,7 +113,15 @@ async function readSettings(
   const chunks: Buffer[] = []
   const argv = [git, 'config', '--file', file, '--no-includes', '--null', '--list']
   const onStdout = (chunk: Buffer): void => void chunks.push(chunk)
-  const { ok } = await runCommand({ argv, cwd: '/', environment, stdin: '', onStdout, timeoutMs: READ_MS, signal })
+  const { ok } = await runCommand({
+    argv,
+    cwd: '/',
+    environment,
+    stdin: '',
+    onStdout,
+    timeoutMs: UNTRUSTED_CHECK_MS,
+    signal,
+  })
   signal.throwIfAborted()
   if (!ok) throw new Error(`git cannot read ${file}`)
   const entries = Buffer.concat(chunks).toString('utf8').split('\0').slice(0, -1)

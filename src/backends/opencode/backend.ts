@@ -18,6 +18,7 @@ import {
   type StepFinish,
   type ToolPart,
 } from './format.js'
+import { MODEL_OPTION, withWholeModel } from './known-model.js'
 import { opencodeLogin, opencodeModels } from './login.js'
 import type { ServerNeeds } from './server/servers.js'
 import type { LoginPlace, LoginReading } from '../engine/login.js'
@@ -26,7 +27,7 @@ import { PROVIDER_VARIABLES } from '../engine/provider-variables.js'
 import { mergeSettings, parseSettings } from '../engine/settings.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
-import type { AgentEventBody } from '../types.js'
+import type { AgentEvent, AgentEventBody, AgentRequest } from '../types.js'
 
 type OpenCodeLine = { sessionID?: string } & (
   | { type: 'step_start' }
@@ -57,11 +58,17 @@ export class OpenCodeBackend extends CliBackend {
       },
       { names: ['--format', '-s', '--session', '--dir'], takesValue: true },
     ],
-    modelOption: { names: ['-m', '--model'], takesValue: true },
+    modelOption: MODEL_OPTION,
   }
 
   name() {
     return 'opencode' as const
+  }
+
+  override run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
+    const { model } = this.config
+    const options = { model, models: () => this.models(), now: this.dependencies.now }
+    return withWholeModel(request, options, (whole) => super.run(whole, signal))
   }
 
   buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {

@@ -32,6 +32,7 @@ const IGNORED = [
   ...(['auto_retry_end', 'compaction_end', 'queue_update'] as const),
   // Since 0.74.
   ...(['agent_settled', 'entry_appended', 'session_info_changed', 'thinking_level_changed'] as const),
+  ...(['summarization_retry_scheduled', 'summarization_retry_attempt_start', 'summarization_retry_finished'] as const),
 ]
 
 interface PiContent {

@@ -17,7 +17,7 @@ import type { Send, WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/
 import type { Steer } from '../types.js'
 
 type PiMessage =
-  | { type: 'response'; id?: string; command: string; success: boolean; error?: string; data?: PiState }
+  | { type: 'response'; id?: string; command: string; success: boolean; error?: string; data?: PiState & PiSummary }
   | { type: 'extension_ui_request'; id: string; method: string }
   | { type: 'agent_start' | 'agent_end' | 'auto_retry_start' | 'auto_retry_end' | 'compaction_start' }
   | { type: 'compaction_end'; willRetry?: boolean }
@@ -29,12 +29,26 @@ interface PiState {
   isCompacting: boolean
 }
 
+/** The answer to `compact`. */
+interface PiSummary {
+  /** Since 0.87. */
+  usage?: JsonObject
+}
+
 export function piWarmDriver(launch: WarmDriver['launch']): WarmDriver {
   return {
     isShared: false,
+    canCompact: true,
     oldestKnown: '0.73.1',
     /** Everything but the message is on the command line; turns are counted by the gateway. */
-    keyOf({ prompt: _prompt, sessionId: _sessionId, sessionUsage: _usage, maxTurns: _maxTurns, ...fixed }) {
+    keyOf({
+      prompt: _prompt,
+      sessionId: _id,
+      sessionUsage: _usage,
+      maxTurns: _maxTurns,
+      compaction: _compaction,
+      ...fixed
+    }) {
       return JSON.stringify(fixed)
     },
     launch,
@@ -80,7 +94,7 @@ class PiConnection implements WarmConnection {
   begin(turn: Turn, translation: Translation): WarmTurn {
     // Like the first line of one-shot.
     translation.accept({ type: 'session', id: this.#sessionId })
-    const begun = new PiTurn(this.send, translation, turn.prompt)
+    const begun = new PiTurn(this.send, translation, turn)
     if (!translation.mustStop) {
       this.#next = begun
       this.#advance()
@@ -132,6 +146,9 @@ const STATE = 'state'
 const ABORT = 'abort'
 const STEER = 'steer'
 
+/** A compaction that has nothing to do is no failure. */
+const NOTHING_TO_COMPACT = /^(?:Nothing to compact|Already compacted)/
+
 interface Steering {
   id: string
   text: string
@@ -161,18 +178,21 @@ class PiTurn implements WarmTurn {
   constructor(
     private readonly send: Send,
     readonly translation: Translation,
-    private readonly prompt: string,
+    private readonly turn: Pick<Turn, 'prompt' | 'compaction'>,
   ) {}
 
   sendPrompt(): void {
+    const { prompt, compaction } = this.turn
     this.#isPrompted = true
-    this.send({ id: PROMPT, type: 'prompt', message: this.prompt })
+    if (!compaction) return this.send({ id: PROMPT, type: 'prompt', message: prompt })
+    const { focus } = compaction
+    this.send({ id: PROMPT, type: 'compact', ...(focus !== '' && { customInstructions: focus }) })
   }
 
   interrupt(): void {
     this.#isInterrupted = true
     if (!this.#isPrompted) return this.#finish()
-    if (this.#isRunning || this.#willRetry) this.send({ id: ABORT, type: 'abort' })
+    if (this.#isRunning || this.#willRetry || this.turn.compaction) this.send({ id: ABORT, type: 'abort' })
   }
 
   readonly steer: Steer = (text) => {
@@ -196,12 +216,12 @@ class PiTurn implements WarmTurn {
       const [steering] = this.#unread.splice(refused, 1)
       steering?.resolve(false)
     } else if (id === PROMPT && !success) {
-      // In Pi's own format for errors.
-      this.translation.accept({
-        type: 'message_end',
-        message: { role: 'assistant', stopReason: 'error', errorMessage: error },
-      })
-      this.#finish()
+      const isAnswer = this.turn.compaction && NOTHING_TO_COMPACT.test(error ?? '')
+      this.#conclude(
+        isAnswer ? { content: [{ type: 'text', text: error }] } : { stopReason: 'error', errorMessage: error },
+      )
+    } else if (id === PROMPT && this.turn.compaction) {
+      this.#conclude({ usage: data?.usage })
     } else if (id === PROMPT) {
       this.#isAccepted = true
       this.#requestState()
@@ -278,6 +298,12 @@ class PiTurn implements WarmTurn {
     if (!this.#isAccepted || isStreaming || this.#isRunning || this.#willRetry) return
     // Compaction after an answer is for the next turn.
     if (isCompacting && !this.#hasAnswered) return
+    this.#finish()
+  }
+
+  /** For an end that no event tells: in Pi's own format for messages. */
+  #conclude(message: JsonObject): void {
+    this.translation.accept({ type: 'message_end', message: { role: 'assistant', ...message } })
     this.#finish()
   }
 

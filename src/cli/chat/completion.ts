@@ -1,8 +1,7 @@
 // What could be meant by a word that is being written: a command, its argument, or a file of the project.
 
-import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { CommandDescription, Suggestion } from '../../channels/types.js'
+import { filesBelow, matchingFiles } from '../../projects/file-names.js'
 import { mention } from './attachments.js'
 import { charactersOf, type EditorState, typedText } from './editor.js'
 
@@ -27,9 +26,6 @@ export interface CompletionSources {
 }
 
 const MAX_CANDIDATES = 50
-/** Of a large project only a part is searched. */
-const MAX_ENTRIES = 5_000
-const SKIPPED = new Set(['node_modules', '.git', 'dist', 'target', '.venv', '__pycache__', '.aetheel'])
 
 /** Contract: undefined if there is nothing to offer. */
 export async function complete(state: EditorState, sources: CompletionSources): Promise<Completion | undefined> {
@@ -82,58 +78,12 @@ function withoutValue(label: string, value: string): string {
   return label.startsWith(`${value}: `) ? label.slice(value.length + 2) : label
 }
 
-/** What begins like it first, then what has it in its name, then anywhere in its path. */
 async function fileCandidates(typed: string, directory: string): Promise<Candidate[]> {
-  const wanted = typed.toLowerCase()
-  const ranked = (await filesBelow(directory, typed))
-    .map((path) => ({ path, rank: rankOf(path.toLowerCase(), wanted) }))
-    .filter(({ path, rank }) => rank < 3 && path !== typed)
-    .toSorted(
-      (one, other) => one.rank - other.rank || depthOf(one.path) - depthOf(other.path) || compare(one.path, other.path),
-    )
-  return ranked.map(({ path }) => ({ label: path, hint: '', text: `${mention(path)}${path.endsWith('/') ? '' : ' '}` }))
-}
-
-function rankOf(path: string, wanted: string): number {
-  const name = path.slice(path.lastIndexOf('/', path.length - 2) + 1)
-  if (path.startsWith(wanted)) return 0
-  if (name.startsWith(wanted)) return 1
-  return path.includes(wanted) ? 2 : 3
-}
-
-function depthOf(path: string): number {
-  return path.split('/').length - (path.endsWith('/') ? 1 : 0)
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : 1
-}
-
-/** Level by level; directories end with a slash, hidden ones are left out unless they are asked for. */
-async function filesBelow(directory: string, typed: string): Promise<string[]> {
-  const showsHidden = /(?:^|\/)\.[^./]/.test(typed)
-  const found: string[] = []
-  let level = ['']
-  while (level.length > 0 && found.length < MAX_ENTRIES) {
-    const next: string[] = []
-    for (const folder of level) {
-      for (const entry of await entriesOf(join(directory, folder))) {
-        if ((!showsHidden && entry.name.startsWith('.')) || SKIPPED.has(entry.name)) continue
-        const path = `${folder}${entry.name}${entry.isDirectory() ? '/' : ''}`
-        found.push(path)
-        if (entry.isDirectory()) next.push(path)
-        if (found.length >= MAX_ENTRIES) return found
-      }
-    }
-    level = next
-  }
-  return found
-}
-
-async function entriesOf(directory: string) {
-  try {
-    return await readdir(directory, { withFileTypes: true })
-  } catch {
-    return [] // Not readable, or gone meanwhile: nothing to offer.
-  }
+  // Hidden ones are left out unless they are asked for.
+  const paths = await filesBelow(directory, /(?:^|\/)\.[^./]/.test(typed))
+  return matchingFiles(paths, typed).map((path) => ({
+    label: path,
+    hint: '',
+    text: `${mention(path)}${path.endsWith('/') ? '' : ' '}`,
+  }))
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
-import { defined } from '../../core/defined.js'
 import { onlyOne } from '../../core/only-one.js'
-import { GatewayError } from '../../errors.js'
-import { describeRights, hashOf, issueToken, newToken } from '../../service/auth.js'
-import { removeTokenFile, tokenFile, tokenFileHash, writeTokenFile } from '../../service/token-file.js'
+import { hashOf, newToken } from '../../service/auth.js'
+import { tokenFile, writeTokenFile } from '../../service/token-file.js'
+import { createToken, isInTokenFile, type NewToken, revokeToken } from '../../service/tokens.js'
 import { notesOf } from '../../store/audit.js'
 import type { Store } from '../../store/store.js'
 import { type Scope, SCOPES, type TokenRecord } from '../../store/tokens.js'
@@ -21,16 +20,6 @@ interface TokenDependencies {
   newId: () => string
 }
 
-interface NewToken {
-  name: string
-  scope: Scope
-  /** Absent, all. */
-  projects?: string[] | undefined
-  /** Absent, it does not expire. */
-  days?: number | undefined
-}
-
-const DAY_MS = 24 * 3_600_000
 const SHOWN_ONCE = 'It is shown this once; keep it where others cannot read it.'
 
 export function registerTokens(program: Command, context: CommandContext): void {
@@ -63,27 +52,8 @@ export function registerTokens(program: Command, context: CommandContext): void 
 }
 
 /** The output of `aetheel tokens create`. */
-export async function tokensCreate(
-  { store, now, newId }: TokenDependencies,
-  { name, scope, projects, days }: NewToken,
-): Promise<string> {
-  if (!/^\P{Cc}{1,100}$/u.test(name)) {
-    throw new GatewayError('request_invalid', 'A token needs a name of at most 100 characters, to know it by later.')
-  }
-  if (days !== undefined && !(days > 0 && days <= 3650)) {
-    throw new GatewayError('request_invalid', 'A token may last up to 3650 days; left out, it does not expire.')
-  }
-  await requireProjects(store, projects ?? [])
-  const { token } = await store.transaction(async ({ tokens, audit }) => {
-    const expiresAt = days === undefined ? undefined : now() + days * DAY_MS
-    const issued = await issueToken(tokens, defined({ name, scope, projects, expiresAt }), { now, newId })
-    const { id: subject } = issued.record
-    await notesOf('terminal', now)(
-      { audit },
-      { action: 'token.create', subject, detail: describeRights(issued.record) },
-    )
-    return issued
-  })
+export async function tokensCreate(dependencies: TokenDependencies, wanted: NewToken): Promise<string> {
+  const { token } = await createToken(wanted, dependencies, notesOf('terminal', dependencies.now))
   return `${token}\n${SHOWN_ONCE}`
 }
 
@@ -105,12 +75,7 @@ export async function tokensList(store: Pick<Store, 'tokens'>, options: ListOpti
 /** The output of `aetheel tokens revoke`. */
 export async function tokensRevoke({ store, home, now }: TokenDependencies, id: string): Promise<string> {
   const token = await findToken(store, id)
-  const isInFile = await isInTokenFile(store, home, token)
-  await store.transaction(async ({ tokens, audit }) => {
-    await tokens.remove(token.id)
-    await notesOf('terminal', now)({ audit }, { action: 'token.revoke', subject: token.id, detail: token.name })
-  })
-  if (isInFile) removeTokenFile(home)
+  await revokeToken(token, home, store, notesOf('terminal', now))
   return `The token ${token.name} is worth nothing from now on.`
 }
 
@@ -128,25 +93,12 @@ export async function tokensRotate({ store, home, now }: TokenDependencies, id: 
   return `The new token stands in ${tokenFile(home)}. The one before is worth nothing from now on.`
 }
 
-async function requireProjects({ projects }: Pick<Store, 'projects'>, ids: string[]): Promise<void> {
-  const known = (await projects.list()).map(({ id }) => id)
-  const unknown = ids.filter((id) => !known.includes(id))
-  if (unknown.length === 0) return
-  const advice = known.length === 0 ? 'There are none yet.' : `Known: ${known.join(', ')}`
-  throw new GatewayError('not_found', `There is no project ${unknown.join(', ')}. ${advice}`)
-}
-
 /** By id, by a prefix of it, or by name if it is unique. */
 async function findToken({ tokens }: Pick<Store, 'tokens'>, id: string): Promise<TokenRecord> {
   const all = await tokens.list()
   const found = all.filter((token) => token.name === id || (id.length >= 4 && token.id.startsWith(id.toLowerCase())))
   const none = `There is no token ${id}. "aetheel tokens list" shows them.`
   return onlyOne(found, none, `More than one token is meant by ${id}. Type more of its id.`)
-}
-
-async function isInTokenFile({ tokens }: Pick<Store, 'tokens'>, home: string, token: TokenRecord): Promise<boolean> {
-  const hash = tokenFileHash(home)
-  return hash !== undefined && (await tokens.find(hash))?.id === token.id
 }
 
 function describeExpiry({ expiresAt }: TokenRecord, now: number): string {

@@ -1,9 +1,12 @@
 import { z } from 'zod'
 import { typedWords } from '../../archive/search.js'
 import { QUEUE_MODES } from '../../channels/types.js'
+import { MAX_TITLE_CHARACTERS } from '../../conversation/conversation-title.js'
 import { CONVERSATION_STATES } from '../../store/conversation-views.js'
-import { isCommand, withoutAskPrefix } from '../../turns/accept.js'
+import { MAX_FILES } from '../../media/inbox-files.js'
+import { withoutAskPrefix } from '../../turns/accept.js'
 import { MAX_MESSAGE_CHARACTERS } from '../../turns/limits.js'
+import { printable } from '../../core/one-line.js'
 import { COMMAND_STATES, runSchema } from './commands.js'
 import {
   filesSchema,
@@ -14,6 +17,7 @@ import {
   pageQuery,
   runnerSchema,
   sessionIdSchema,
+  timedIdSchema,
   timeSchema,
   tokenCounts,
 } from './values.js'
@@ -33,6 +37,14 @@ export const conversationSchema = z.object({
   address: z.string().describe('What the channel calls it.'),
   is_private: z.boolean().describe('Whether it is with one person alone.'),
   project_id: z.string().nullable(),
+  title: z
+    .string()
+    .nullable()
+    .describe('What a person has called it, otherwise the first words of its first message; null before that.'),
+  title_is_chosen: z.boolean().describe('Whether a person has called it so.'),
+  is_pinned: z.boolean(),
+  is_archived: z.boolean(),
+  has_failed: z.boolean().describe('Whether its latest message has failed.'),
   state: z.enum(CONVERSATION_STATES),
   open: z.number().describe('How many messages are worked on or wait.'),
   asked: z.number().describe('How many questions of its agent wait for an answer: GET /approvals.'),
@@ -86,14 +98,12 @@ export const conversationDetailsSchema = conversationSchema.extend({
 export type ConversationDetails = z.output<typeof conversationDetailsSchema>
 
 export const conversationQuery = pageQuery.extend({
-  before: z
-    .string()
-    .regex(/^\d{1,15}_[\w-]{1,64}$/, 'invalid before: take `next` of a page')
-    .optional()
-    .describe('`next` of a page before.'),
+  before: timedIdSchema.optional(),
   state: z.enum(CONVERSATION_STATES).optional(),
   channel: nameSchema.optional(),
   project: nameSchema.optional().describe('The id of a project.'),
+  pinned: z.stringbool().optional().describe('Only those that are pinned, or only the others.'),
+  archived: z.stringbool().default(false).describe('Only those that are archived; without it, only the others.'),
   q: z
     .string()
     .max(500)
@@ -140,6 +150,26 @@ export const saidSchema = z.object({
 })
 export type Said = z.output<typeof saidSchema>
 
+export const uploadedFileSchema = z.object({
+  id: z.string().describe('For `files` of a message.'),
+  name: z.string(),
+  size: z.number().describe('In bytes.'),
+  media_type: z.string(),
+  url: z.string().describe('Where it can be seen again.'),
+})
+export type UploadedFile = z.output<typeof uploadedFileSchema>
+
+export const uploadQuery = z.object({
+  name: z.string().min(1).max(255).default('file').describe('What the sender calls the file.'),
+})
+
+export const fileParams = conversationParams.extend({ fileId: z.uuid().describe('The id of the file.') })
+
+export const fileResponse = {
+  description: 'The file',
+  content: { 'application/octet-stream': { schema: z.any() } },
+}
+
 export const transcriptMessageSchema = z.object({
   type: z.literal('message'),
   id: z.string(),
@@ -149,6 +179,7 @@ export const transcriptMessageSchema = z.object({
     .describe('`message`, or what began the turn beside a person: `cron`, `heartbeat`, `hook`, `webhook`.'),
   author: z.string(),
   text: z.string(),
+  files: z.array(uploadedFileSchema).describe('What was uploaded for it.'),
   state: z.enum(COMMAND_STATES),
   problem: z.string().nullable(),
   merged_into: z
@@ -190,31 +221,69 @@ export const newConversationSchema = z.strictObject({
 })
 export type NewConversation = z.input<typeof newConversationSchema>
 
+const titleSchema = z
+  .string()
+  .transform(printable)
+  .pipe(z.string().min(1, 'a title has at least one character; null takes it back').max(MAX_TITLE_CHARACTERS))
+
 export const conversationChangesSchema = z
   .strictObject({
     project_id: nameSchema.nullable().optional(),
     agent_provider: givenProviderSchema.nullable().optional(),
     model: modelSchema.nullable().optional(),
     queue_mode: z.enum(QUEUE_MODES).nullable().optional(),
+    title: titleSchema.nullable().optional().describe('Null for the first words of its first message.'),
+    is_pinned: z.boolean().optional(),
+    is_archived: z.boolean().optional().describe('Writing to an archived one takes it out again.'),
   })
   .describe('What is left out stays; null takes a choice back. Another project or agent begins a fresh session.')
 export type ConversationChanges = z.input<typeof conversationChangesSchema>
 
 const TEXT_REQUIRED = 'text is required'
 
-export const newMessageSchema = z.strictObject({
-  text: z
-    .string(TEXT_REQUIRED)
-    .max(MAX_MESSAGE_CHARACTERS)
-    .refine((text) => withoutAskPrefix(text).trim() !== '', TEXT_REQUIRED)
-    .refine((text) => !isCommand(text), 'this is a command, which has a route of its own'),
-})
+export const newMessageSchema = z
+  .strictObject({
+    text: z
+      .string(TEXT_REQUIRED)
+      .max(MAX_MESSAGE_CHARACTERS)
+      .describe(
+        'For the agent; or a slash command, as GET /conversations/:id/commands lists them. May be empty with files.',
+      ),
+    files: z.array(z.uuid()).max(MAX_FILES).default([]).describe('The ids of uploaded files, each sent once.'),
+  })
+  .refine(({ text, files }) => files.length > 0 || withoutAskPrefix(text).trim() !== '', {
+    path: ['text'],
+    message: TEXT_REQUIRED,
+  })
 
 export const takenMessageSchema = z.object({
   conversation_id: z.string(),
   message_id: z.string().describe('Its events are in GET /activity, its answer in the transcript.'),
+  notes: z.array(z.string()).describe('What its sender should know, such as that a file was not passed on.'),
 })
 export type TakenMessage = z.output<typeof takenMessageSchema>
+
+export const answeredCommandSchema = z.object({
+  conversation_id: z.string(),
+  command: z.string().describe('Its name.'),
+  answer: z.string().describe('What a person is told.'),
+  is_change: z.boolean().describe('Whether it has changed something.'),
+  message_id: z.string().nullable().describe('The message that it has given to the agent, if it did: `/continue`.'),
+})
+export type AnsweredCommand = z.output<typeof answeredCommandSchema>
+
+export const commandListSchema = z.object({
+  commands: z.array(
+    z.object({
+      name: z.string(),
+      description: z.string(),
+      argument: z.object({ name: z.string(), description: z.string(), is_required: z.boolean() }).nullable(),
+      is_question: z.boolean().describe('Whether it changes nothing.'),
+    }),
+  ),
+})
+export type CommandList = z.output<typeof commandListSchema>
+export type SlashCommand = CommandList['commands'][number]
 
 export const stopBodySchema = z
   .strictObject({ message_id: z.uuid().optional().describe('Only this message, not what has come after it.') })
@@ -253,3 +322,31 @@ export type UsedSession = z.output<typeof usedSessionSchema>
 
 export const usedSessionListSchema = z.object({ sessions: z.array(usedSessionSchema) })
 export type UsedSessionList = z.output<typeof usedSessionListSchema>
+
+export const fileEditSchema = z.object({
+  message_id: z.string(),
+  run_id: z.string(),
+  at: timeSchema,
+  tool: z.string().describe("The agent's own name of its tool."),
+  patch: z.string().nullable().describe('Lines with + and -, of an agent that edits by patches.'),
+  old: z.string().nullable().describe('What was replaced; empty where a whole file was written.'),
+  new: z.string().nullable(),
+  is_cut: z.boolean().describe('Whether its texts are longer than shown.'),
+})
+export type FileEdit = z.output<typeof fileEditSchema>
+
+const changedFileSchema = z.object({
+  path: z.string().describe('From the directory of the agent, where the file is inside of it.'),
+  added: z.number().describe('Lines, in all edits together.'),
+  removed: z.number(),
+  edits: z
+    .array(fileEditSchema)
+    .describe('Latest first. One without texts: the agent has told only that it was changed.'),
+})
+export type ChangedFile = z.output<typeof changedFileSchema>
+
+export const changesSchema = z.object({
+  files: z.array(changedFileSchema).describe('Last changed first.'),
+  is_cut: z.boolean().describe('Whether there are more.'),
+})
+export type Changes = z.output<typeof changesSchema>

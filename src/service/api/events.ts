@@ -102,6 +102,7 @@ const activitySchemas = {
     ),
   }),
   conversation: conversationSchema,
+  conversation_deleted: z.object({ id: z.string() }),
   event: runEventSchema.extend({ conversation_id: z.string(), message_id: z.string() }),
 } satisfies Record<ActivityEventName, z.ZodObject>
 

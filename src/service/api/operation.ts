@@ -3,7 +3,15 @@
 import { z } from 'zod'
 import { PROVIDER_NAMES } from '../../backends/agents.js'
 import { FIGURE_GROUPS } from '../../store/figures.js'
-import { givenProviderSchema, nameSchema, timeSchema, tokenCounts } from './values.js'
+import {
+  givenProviderSchema,
+  nameSchema,
+  nextSchema,
+  pageQuery,
+  timedIdSchema,
+  timeSchema,
+  tokenCounts,
+} from './values.js'
 
 const queueCountsSchema = z.object({
   waiting: z.number(),
@@ -42,8 +50,11 @@ export const auditEntrySchema = z.object({
 })
 export type AuditEntry = z.output<typeof auditEntrySchema>
 
-export const auditSchema = z.object({ entries: z.array(auditEntrySchema) })
-export type Audit = z.output<typeof auditSchema>
+export const auditQuery = pageQuery.extend({ before: timedIdSchema.optional() })
+export type AuditQuery = z.input<typeof auditQuery>
+
+export const auditSchema = z.object({ entries: z.array(auditEntrySchema), next: nextSchema })
+export type AuditPage = z.output<typeof auditSchema>
 
 const daySchema = z.iso.date('invalid day: write it as 2026-11-16').describe('A day in UTC.')
 

@@ -104,6 +104,16 @@ export const removeProjectQuery = z.object({
   delete_files: z.stringbool().default(false).describe('Whether its files go, too; only those that were made with it.'),
 })
 
+export const projectFilesQuery = z.object({
+  query: z.string().max(300).default('').describe('What was typed so far.'),
+})
+
+export const projectFilesSchema = z.object({
+  files: z.array(z.string()).describe('From the directory of the project, best first; a directory ends with a slash.'),
+  reason: z.string().nullable().describe('Why there can be none.'),
+})
+export type ProjectFiles = z.output<typeof projectFilesSchema>
+
 export const templateVariableSchema = z.object({
   name: z.string(),
   description: z.string(),

@@ -69,6 +69,12 @@ export type PageQuery = z.input<typeof pageQuery>
 
 export const nextSchema = z.string().nullable().describe('For `before`, to see older ones; null when there are none.')
 
+/** `next` of lists that are sorted by time and then by id. */
+export const timedIdSchema = z
+  .string()
+  .regex(/^\d{1,15}_[\w-]{1,64}$/, 'invalid before: take `next` of a page')
+  .describe('`next` of a page before.')
+
 export const submitHeaders = z.object({
   'idempotency-key': z
     .string()

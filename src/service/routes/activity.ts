@@ -20,7 +20,8 @@ import { conversationView } from './conversation-view.js'
 import { visibilityOf } from './visibility.js'
 
 const DESCRIPTION = `Server-sent events. \`snapshot\`, first and once: the conversations that run or wait. \
-\`conversation\`: one in which something has changed, also that it is idle now. \`event\`: an event of a run, each once, in \
+\`conversation\`: one in which something has changed, also that it is idle now. \
+\`conversation_deleted\`: the id of one that is gone. \`event\`: an event of a run, each once, in \
 order and without gaps for its message, the last one \`complete\`; from the first again when it is taken up after that. Who comes back with \`Last-Event-ID\` gets a new \
 snapshot, and the events of what still runs from where they were.`
 
@@ -58,6 +59,9 @@ async function* framesOf(activities: AsyncIterable<Activity>, scrubber: Scrubber
       }
       case 'conversation':
         yield frame({ name: 'conversation', data: conversationView(next.conversation, scrubber) }, scrubber)
+        break
+      case 'deleted':
+        yield frame({ name: 'conversation_deleted', data: { id: next.conversationId } }, scrubber)
         break
       case 'events': {
         const last = next.events.at(-1)

@@ -3,19 +3,23 @@
 
 import { backendOf } from '../../backends/agents.js'
 import { GatewayError } from '../../errors.js'
+import { splitAttached } from '../../media/inbox-files.js'
 import type { ConversationView } from '../../store/conversation-views.js'
 import type { Message } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
-import { withoutAskPrefix } from '../../turns/accept.js'
+import { isCommand, withoutAskPrefix } from '../../turns/accept.js'
 import { storableText } from '../../turns/queue.js'
 import * as api from '../api/conversations.js'
-import { submitHeaders } from '../api/values.js'
+import { nothingSchema, submitHeaders } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
-import { HTTP_CHANNEL, WEB_CHANNEL } from '../http-channel.js'
+import { requireWeb, WEB_CHANNEL } from '../http-channel.js'
 import { routesOf } from '../route.js'
 import { definedFields, toWire } from '../wire.js'
-import { actorOf, callerOf, mayUse, auditFor } from './changes.js'
+import { actorOf, auditFor, callerOf } from './changes.js'
 import { addressIn } from './command-records.js'
+import { runCommand } from './conversation-commands.js'
+import { requireMovable, requireOwnProject } from './conversation-moves.js'
+import { uploadedFiles } from './conversation-files.js'
 import { conversationDetails } from './conversation-view.js'
 import { findChangeable, findConversation } from './visibility.js'
 import { requireProject } from './submit-command.js'
@@ -54,33 +58,32 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'POST /conversations/:id/messages',
     config,
-    'Send a message to a conversation that was begun here',
+    'Send a message to a conversation that was begun here, or give it a slash command, which is answered at once',
     {
       params: api.conversationParams,
       headers: submitHeaders,
       body: api.newMessageSchema,
-      response: { 202: api.takenMessageSchema },
+      response: { 200: api.answeredCommandSchema, 202: api.takenMessageSchema },
     },
     async (request, reply) => {
       const { id } = request.params
       const caller = callerOf(request)
       const conversation = await findConversation(id, caller, store)
-      if (conversation.channel !== WEB_CHANNEL) {
-        const message = `The conversation ${id} is one of ${conversation.channel}. Write to it there, or begin another.`
-        throw new GatewayError('conflict', message)
-      }
+      requireWeb(conversation)
       const text = storableText(request.body.text)
+      if (isCommand(text)) return reply.code(200).send(await runCommand(conversation, text, caller, dependencies))
       const key = request.headers['idempotency-key']
-      const { messageId, isNew } = await send(conversation, { text, author: caller.name, key }, dependencies)
+      const sent = { text, author: caller.name, key, fileIds: [...new Set(request.body.files)] }
+      const { messageId, notes, isNew } = await send(conversation, sent, dependencies)
       if (isNew) await auditFor(request, now)(store, { action: 'conversation.message', subject: messageId })
-      return reply.code(202).send({ conversation_id: id, message_id: messageId })
+      return reply.code(202).send({ conversation_id: id, message_id: messageId, notes })
     },
   )
 
   route(
     'PATCH /conversations/:id',
     config,
-    'Choose the project, the agent, the model or the queue mode of a conversation',
+    'Choose the project, the agent, the model or the queue mode of a conversation; name, pin or archive it',
     {
       params: api.conversationParams,
       body: api.conversationChangesSchema,
@@ -90,14 +93,41 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       const { id } = request.params
       const caller = callerOf(request)
       const conversation = await findChangeable(id, caller, store)
-      const { project_id: projectId, agent_provider: provider } = request.body
+      const {
+        project_id: projectId,
+        agent_provider: provider,
+        title,
+        is_pinned: isPinned,
+        is_archived: isArchived,
+      } = request.body
       if (projectId !== undefined) await requireMovable(conversation, caller, projectId, dependencies)
       // Checked before anything is changed.
       const place = projectId ?? conversation.projectId
       const isInPod = place !== undefined && (await store.projects.get(place))?.pod !== undefined
       if (provider && !isInPod) await projects.requireAvailable(backendOf(provider))
       await choose(id, caller, request.body, dependencies)
+      const label = definedFields({ title, isPinned, isArchived })
+      if (Object.keys(label).length > 0) {
+        await store.transaction(async (tables) => {
+          await tables.conversations.label(id, label, now())
+          const detail = LABELS.filter((name) => request.body[name] !== undefined).join(', ')
+          await auditFor(request, now)(tables, { action: 'conversation.update', subject: id, detail })
+        })
+        gateway.wake()
+      }
       return conversationDetails(await findConversation(id, caller, store), dependencies)
+    },
+  )
+
+  route(
+    'DELETE /conversations/:id',
+    config,
+    'Delete a conversation with everything that was said and done in it',
+    { params: api.conversationParams, response: { 204: nothingSchema } },
+    async (request, reply) => {
+      const conversation = await findChangeable(request.params.id, callerOf(request), store)
+      await gateway.deleteConversation(conversation, auditFor(request, now))
+      return reply.code(204).send()
     },
   )
 
@@ -168,29 +198,12 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   )
 }
 
+const LABELS = ['title', 'is_pinned', 'is_archived'] as const
+
 async function requireMessage(id: string, messageId: string, { inbox }: Pick<Store, 'inbox'>): Promise<void> {
   if ((await inbox.get(messageId))?.conversationId === id) return
   const advice = `GET /conversations/${id}/messages shows those there are.`
   throw new GatewayError('not_found', `There is no message ${messageId} in the conversation ${id}. ${advice}`)
-}
-
-/** Contract: throws if the conversation cannot move. */
-async function requireMovable(
-  { id, channel, open }: ConversationView,
-  caller: Caller,
-  projectId: string | null,
-  { projects }: Pick<ServiceDependencies, 'projects'>,
-): Promise<void> {
-  requireOwnProject(caller, projectId ?? undefined)
-  if (projectId !== null) await projects.get(projectId)
-  if (channel === HTTP_CHANNEL) {
-    throw new GatewayError('conflict', `The commands of ${id} were given to its project. Give new ones to another.`)
-  }
-  // Open messages were sent to the current project.
-  if (channel === WEB_CHANNEL && open > 0) {
-    const advice = 'Wait for the answers, or stop them.'
-    throw new GatewayError('conflict', `Messages of ${id} are worked on or wait in its project. ${advice}`)
-  }
 }
 
 /** The agent comes before the model: choosing an agent resets the model. */
@@ -216,10 +229,11 @@ async function choose(
 /** Contract: when it settles, the message is on disk. Throws `conflict` for a key already used with another text. */
 async function send(
   { id, address, projectId }: ConversationView,
-  { text, author, key }: { text: string; author: string; key: string | undefined },
+  { text, author, key, fileIds }: { text: string; author: string; key: string | undefined; fileIds: string[] },
   { gateway, projects, newId }: Pick<ServiceDependencies, 'gateway' | 'projects' | 'newId'>,
-): Promise<{ messageId: string; isNew: boolean }> {
+): Promise<{ messageId: string; notes: string[]; isNew: boolean }> {
   const { store } = gateway
+  const files = await uploadedFiles(id, fileIds, { gateway })
   const project = projectId === undefined ? undefined : await projects.get(projectId)
   // The project it was begun in: a later choice is separate and can be undone.
   const origin = (await store.projects.list()).find((candidate) => address.startsWith(addressIn(candidate, '')))
@@ -231,26 +245,26 @@ async function send(
     author,
     text,
   })
-  const { messageId, status } = await gateway
+  const acceptance = await gateway
     .hostOf(WEB_CHANNEL)
-    .onMessage(message, async (tables, _taken, problem) => {
+    .onMessage(files.length > 0 ? { ...message, files } : message, async (tables, taken, problem) => {
       if (project) await requireProject(tables, project)
       // If stored as refused, it would stay refused under its key.
       if (problem !== undefined) throw new GatewayError('too_many', problem)
+      if (!(await tables.uploads.take(fileIds, taken.id))) throw sentBefore()
     })
+  const { messageId, status } = acceptance
   if (status === 'duplicate') requireSame(await store.inbox.get(messageId), text)
-  return { messageId, isNew: status === 'accepted' }
-}
-
-/** Contract: throws `forbidden` if a project token names no project of its own. */
-function requireOwnProject(caller: Caller, projectId: string | undefined): void {
-  if (caller.projects === undefined || (projectId !== undefined && mayUse(caller, projectId))) return
-  const known = caller.projects.join(', ') || 'none'
-  throw new GatewayError('forbidden', `This token is for single projects. Name one of them as project_id: ${known}.`)
+  return { messageId, notes: status === 'accepted' ? acceptance.notes : [], isNew: status === 'accepted' }
 }
 
 function requireSame(earlier: Message | undefined, text: string): void {
-  if (earlier?.text === withoutAskPrefix(text)) return
+  const same = withoutAskPrefix(text)
+  if (earlier && [earlier.text, splitAttached(earlier.text).text].includes(same)) return
   const advice = 'Use a new key for a new message.'
   throw new GatewayError('conflict', `This Idempotency-Key was used with another text before. ${advice}`)
+}
+
+function sentBefore(): GatewayError {
+  return new GatewayError('conflict', 'One of the files was sent with another message before. Upload it again.')
 }

@@ -1,17 +1,21 @@
 import { providerOf, runnerName } from '../../backends/agents.js'
 import { choiceOf } from '../../conversation/conversation-choice.js'
+import { titleFrom } from '../../conversation/conversation-title.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
+import { splitAttached } from '../../media/inbox-files.js'
 import { describeWorkplace } from '../../runtime/agent-choice.js'
 import type { ConversationView, TranscriptPlace } from '../../store/conversation-views.js'
 import type { Message } from '../../store/inbox.js'
 import type { Delivery } from '../../store/outbox.js'
 import type { RunRecord } from '../../store/runs.js'
 import type { Store } from '../../store/store.js'
+import type { Upload } from '../../store/uploads.js'
 import * as api from '../api/conversations.js'
 import type { ServiceDependencies } from '../dependencies.js'
 import { isoTime, toWire } from '../wire.js'
 import { beginningOf } from './beginning-of.js'
 import { runView, stateOf } from './command-view.js'
+import { uploadView } from './conversation-files.js'
 
 const LISTED_MESSAGES = 50
 
@@ -19,15 +23,23 @@ export function conversationView(conversation: ConversationView, scrubber: Scrub
   return toWire(api.conversationSchema, sourceOf(conversation, scrubber))
 }
 
-function sourceOf({ head, run, question, lastSeq, ...view }: ConversationView, scrubber: Scrubber) {
+function sourceOf({ head, run, question, title, beginning, lastSeq, ...view }: ConversationView, scrubber: Scrubber) {
   return {
     ...view,
+    title: title ?? titleFrom(scrubber.scrub(wordsOf(beginningOf(beginning ?? '', scrubber)))),
+    titleIsChosen: title !== undefined,
     question: question === undefined ? undefined : beginningOf(question, scrubber),
     messageId: head?.messageId,
     waitsUntil: head?.state === 'ready' ? isoTime(head.dueAt) : undefined,
     run: run && toWire(api.conversationRunSchema, { ...run, provider: runnerName(run.backend) }),
     lastNumber: lastSeq,
   }
+}
+
+/** A message without text is called by its files. */
+function wordsOf(message: string): string {
+  const { text, names } = splitAttached(message)
+  return text === '' ? names.join(', ') : text
 }
 
 export async function conversationDetails(
@@ -73,21 +85,26 @@ export async function transcriptView(places: TranscriptPlace[], store: Store): P
   const messages = new Map((await store.inbox.getAll(idsOf('message'))).map((message) => [message.id, message]))
   const replies = await store.outbox.getAll(idsOf('reply'), idsOf('message'))
   const runs = await store.runs.ofMessages(idsOf('message'))
+  const uploads = await store.uploads.ofMessages(idsOf('message'))
   return places.flatMap(({ id, seq }): api.TranscriptEntry[] => {
     const message = messages.get(id)
     if (message) {
       const answers = replies.filter(({ messageId }) => messageId === id)
       const attempts = runs.filter(({ messageId }) => messageId === id)
-      return [messageView(message, answers, attempts)]
+      const files = uploads.filter(({ messageId }) => messageId === id)
+      return [messageView(message, files, answers, attempts)]
     }
     const reply = replies.find((candidate) => candidate.id === id)
     return reply ? [{ type: 'reply', number: seq, ...saidView(reply) }] : []
   })
 }
 
-function messageView(message: Message, replies: Delivery[], runs: RunRecord[]): api.TranscriptEntry {
+function messageView(message: Message, uploads: Upload[], replies: Delivery[], runs: RunRecord[]): api.TranscriptEntry {
   return toWire(api.transcriptMessageSchema, {
     ...message,
+    // They are listed in the text for the agent.
+    text: uploads.length > 0 ? splitAttached(message.text).text : message.text,
+    files: uploads.map(uploadView),
     type: 'message',
     number: message.seq,
     state: stateOf(message, runs.at(-1)),

@@ -38,9 +38,10 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
     'Conversations of all channels, latest first',
     { querystring: api.conversationQuery, response: { 200: api.conversationPageSchema } },
     async (request) => {
-      const { limit, before, state, channel, project, q } = request.query
+      const { limit, before, state, channel, project, pinned, archived, q } = request.query
       const visibility = await visibilityOf(callerOf(request), store)
-      const filter = definedFields({ visibility, state, channel, projectId: project })
+      const label = { isPinned: pinned, isArchived: archived }
+      const filter = definedFields({ visibility, state, channel, projectId: project, ...label })
       const [time, id = ''] = before?.split('_') ?? []
       const last = time === undefined ? undefined : { id, updatedAt: Number(time) }
       const found =

@@ -10,6 +10,9 @@ import { fromWire, millisecondsOf, toWire } from '../wire.js'
 import { capabilitiesView } from './agents.js'
 import { callerOf, mayUse, auditFor } from './changes.js'
 
+const MAX_FILES = 50
+const IN_POD = 'The files of this project are in a pod, where they are not looked for.'
+
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
   const route = routesOf(app, 'projects')
   const { config, gateway, projects, now } = dependencies
@@ -63,6 +66,17 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     'A project',
     { params: api.projectParams, response: { 200: api.projectSchema } },
     async ({ params }) => view(await projects.get(params.id)),
+  )
+
+  route(
+    'GET /projects/:id/files',
+    { scope: 'read' },
+    'The names of files in the directory of a project, for completion',
+    { params: api.projectParams, querystring: api.projectFilesQuery, response: { 200: api.projectFilesSchema } },
+    async ({ params, query }) => {
+      const files = await projects.files(params.id, query.query, MAX_FILES)
+      return files ? { files, reason: null } : { files: [], reason: IN_POD }
+    },
   )
 
   route(

@@ -79,6 +79,24 @@ it('answers turn after turn of a thread, as it writes, each with its own usage',
   expect(process.isOver).toBe(false)
 })
 
+it('compacts a thread, whose next turn has usage of its own', async () => {
+  const exchange = captured('codex', 'compact')
+  const { turn } = await openStage('codex', exchange)
+  const request = { sessionId: threadIn(exchange) }
+  await turn('one')
+  const compacted = await turn('/compact keep the names', { request: { ...request, isCommand: true } })
+  expect([compacted.events.slice(0, 2), compacted.result.finalOutput, compacted.result.usage?.totalTokens]).toEqual([
+    [
+      expect.objectContaining({ type: 'started' }),
+      expect.objectContaining({ content: 'Codex cannot be told what to keep when it compacts a session.' }),
+    ],
+    '',
+    130,
+  ])
+  const next = await turn('two', { request })
+  expect([next.result.finalOutput, next.result.usage?.totalTokens]).toEqual(['A summary', 130])
+})
+
 it('tells a tool as one-shot does', async () => {
   const exchange = captured('codex', 'turns')
   const { turn } = await openStage('codex', exchange, MODEL)

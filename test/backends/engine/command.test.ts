@@ -82,8 +82,8 @@ describe('a model', () => {
   })
 
   it.each(BACKEND_NAMES)('that was chosen comes before that of the template of %s', async (name) => {
-    const argv = await argvOf(name, { args: ['--model=large', '--model', 'large'] }, { model: 'small' })
-    expect(argv.filter((argument) => /^--model|large|small/.test(argument))).toEqual(['--model', 'small'])
+    const argv = await argvOf(name, { args: ['--model=large', '--model', 'large'] }, { model: 'a/small' })
+    expect(argv.filter((argument) => /^--model|large|small/.test(argument))).toEqual(['--model', 'a/small'])
   })
 })
 

@@ -1,6 +1,8 @@
+import { chmodSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { AgentRequest } from '../../../src/backends/types.js'
 import {
+  createFakeBackend,
   createPrintingBackend,
   createStage,
   DELICATE_PROMPTS,
@@ -57,6 +59,32 @@ describe('OpenCode is started', () => {
     expect(argv).toEqual([
       ...['run', '--format', 'json', '--model', 'mock/m1', '--session', SESSION, '--continue'],
       ...['--thinking', '--print-logs', '--log-level', 'ERROR', ...FIXED.slice(1), '--dir', stage.workingDir],
+    ])
+  })
+
+  it('with the whole name of a model of which the request has the name alone, or not at all', async () => {
+    const stage = createStage()
+    const cli = stage.write(
+      'opencode',
+      `#!/bin/sh
+if [ "$1" = models ]; then
+  printf 'mock/m1\\nacme/gpt-4o\\nother/gpt-4o\\n'
+else
+  printf '{"type":"result","text":"%s"}\\n' "$5"
+fi
+`,
+    )
+    chmodSync(cli, 0o755)
+    const backend = createFakeBackend('opencode', cli, stage)
+    const run = async (request: Partial<AgentRequest>) => (await runTurn(backend, request)).result
+    expect([
+      (await run({ model: 'gpt-4o' })).finalOutput,
+      (await run({ model: 'unlisted/gpt-4o' })).finalOutput,
+      (await run({ model: 'gpt-4' })).failure,
+    ]).toEqual([
+      'acme/gpt-4o',
+      'unlisted/gpt-4o',
+      expect.objectContaining({ reason: 'model_unknown', message: expect.stringMatching(/"gpt-4".*acme\/gpt-4o/) }),
     ])
   })
 

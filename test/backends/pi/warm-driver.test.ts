@@ -56,6 +56,19 @@ it('is interrupted when its rounds of tools are used up, which are counted per m
   expect((await turn('after')).result.finalOutput).toBe('Answer to after')
 })
 
+it('compacts its session with a view to what it is told, or says that there is nothing to compact', async () => {
+  const { turn } = await openStage('pi', captured('pi', 'compact'))
+  const request = { isCommand: true }
+  const [first, second] = [await turn('/compact keep the names', { request }), await turn('/compact', { request })]
+  expect([first.kinds, first.result.finalOutput, first.result.usage?.inputTokens]).toEqual([
+    ['started', 'notice', 'complete'],
+    '',
+    200,
+  ])
+  expect(second.result.finalOutput).toBe('Already compacted')
+  expect((await turn('after')).result.finalOutput).toBe('A summary')
+})
+
 it('is not done while it will try again', async () => {
   const { turn } = await openStage('pi', captured('pi', 'retry'))
   const { result, kinds } = await turn('retried')

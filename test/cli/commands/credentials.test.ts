@@ -138,10 +138,11 @@ describe('aetheel credentials', () => {
     const entries = JSON.parse(await desk.change(async ({ store }) => JSON.stringify(await store.audit.list(10)))) as {
       action: string
     }[]
+    const id: unknown = expect.any(String)
     expect(entries.toSorted((a, b) => a.action.localeCompare(b.action))).toEqual([
-      { at: expect.any(Number), actor: 'terminal', action: 'credential.remove', subject: 'site/A_TOKEN' },
-      { at: expect.any(Number), actor: 'terminal', action: 'credential.rotate', subject: 'all' },
-      { at: expect.any(Number), actor: 'terminal', action: 'credential.set', subject: 'site/A_TOKEN' },
+      { id, at: expect.any(Number), actor: 'terminal', action: 'credential.remove', subject: 'site/A_TOKEN' },
+      { id, at: expect.any(Number), actor: 'terminal', action: 'credential.rotate', subject: 'all' },
+      { id, at: expect.any(Number), actor: 'terminal', action: 'credential.set', subject: 'site/A_TOKEN' },
     ])
   })
 })

@@ -181,7 +181,7 @@ describe('approvals', () => {
       ],
       'Refused: Bash: npm install',
       'Refused by terminal',
-      { at: START_AT + 90_000, actor: 'terminal', action: 'approval.deny', subject: ONE },
+      { id: expect.any(String), at: START_AT + 90_000, actor: 'terminal', action: 'approval.deny', subject: ONE },
     ])
   })
 
@@ -242,7 +242,7 @@ describe('queue retry and drop', () => {
     expect([answer, waiting?.id, audit, woken()]).toEqual([
       `The message ${id} waits again.`,
       id,
-      { at: START_AT, actor: 'terminal', action: 'queue.retry', subject: id },
+      { id: expect.any(String), at: START_AT, actor: 'terminal', action: 'queue.retry', subject: id },
       1,
     ])
   })

@@ -41,7 +41,15 @@ describe('projects create', () => {
           updatedAt: expect.any(Number),
         },
       ],
-      [{ at: expect.any(Number), actor: 'terminal', action: 'project.create', subject: 'my-tool' }],
+      [
+        {
+          id: expect.any(String),
+          at: expect.any(Number),
+          actor: 'terminal',
+          action: 'project.create',
+          subject: 'my-tool',
+        },
+      ],
       true,
     ])
   })

@@ -29,7 +29,7 @@ describe('tokens create', () => {
         expiresAt: START_AT + 30 * DAY_MS,
         hash: hashOf(token),
       },
-      [{ at: START_AT, actor: 'terminal', action: 'token.create', subject: id, detail: 'CI: run, site' }],
+      [{ id, at: START_AT, actor: 'terminal', action: 'token.create', subject: id, detail: 'CI: run, site' }],
     ])
   })
 

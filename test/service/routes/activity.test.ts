@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { type ActivityEvent, AetheelClient } from '../../../src/client/aetheel-client.js'
 import { until } from '../../kit/waiting.js'
-import { serve } from './served.js'
+import { say, serve } from './served.js'
 import { release, steps } from '../../kit/steps-agent.js'
 import { Place, tokenFor } from './stage.js'
 
@@ -40,7 +40,7 @@ function isComplete(told: Told, messageId: string): boolean {
 it('reports what runs and waits, then changes, with the events of each run', async () => {
   const { client, latest, site } = await serve()
   const { id } = await client.conversations.create({ project_id: 'site' })
-  const first = await client.conversations.send(id, steps({ text: 'before ' }, { hold: 'one' }, { text: 'after' }))
+  const first = await say(client, id, steps({ text: 'before ' }, { hold: 'one' }, { text: 'after' }))
   await until(async () => {
     const [run] = (await latest(id, 'running')).runs
     return (await client.runEvents(run?.id ?? '')).events.some(({ name }) => name === 'output')
@@ -54,19 +54,19 @@ it('reports what runs and waits, then changes, with the events of each run', asy
   expect(running).toMatchObject({
     id,
     state: 'running',
-    message_id: first.message_id,
+    message_id: first,
     last_event_id: stored.events.at(-1)?.id,
   })
-  const second = await client.conversations.send(id, steps({ drip: 'a b c', everyMs: 20 }))
+  const second = await say(client, id, steps({ drip: 'a b c', everyMs: 20 }))
   release(site, 'one')
-  await until(() => isComplete(told, first.message_id) && isComplete(told, second.message_id), 'both ends')
-  const live = eventsOf(told, first.message_id)
+  await until(() => isComplete(told, first) && isComplete(told, second), 'both ends')
+  const live = eventsOf(told, first)
   const numbers = [...stored.events, ...live].map((event) => event.id)
   expect([numbers, textOf([...stored.events, ...live])]).toEqual([
     numbers.map((_, index) => index + 1),
     'before \n\nafter',
   ])
-  const others = eventsOf(told, second.message_id)
+  const others = eventsOf(told, second)
   expect([others.map((event) => event.id), textOf(others)]).toEqual([others.map((_, index) => index + 1), 'a b c'])
   await until(
     () => told.some(({ name, data }) => name === 'conversation' && data.id === id && data.state === 'idle'),
@@ -81,7 +81,7 @@ it('reports everything of runs that end at once, to everybody alike', async () =
   const ids: string[] = []
   for (let count = 0; count < 5; count++) {
     const { id } = await client.conversations.create({ project_id: 'site' })
-    ids.push((await client.conversations.send(id, steps({ text: `answer ${count}` }))).message_id)
+    ids.push(await say(client, id, steps({ text: `answer ${count}` })))
   }
   await until(() => watchers.every(({ told }) => ids.every((id) => isComplete(told, id))), 'all ends')
   const seen = watchers.map(({ told }) =>
@@ -103,7 +103,7 @@ it('reports no more than the token may see', async () => {
   const messages: string[] = []
   for (const project of ['site', 'shop']) {
     const { id } = await client.conversations.create({ project_id: project })
-    messages.push((await client.conversations.send(id, 'hello')).message_id)
+    messages.push(await say(client, id, 'hello'))
     await until(() => isComplete(all.told, messages.at(-1) ?? ''), 'the end')
   }
   await until(() => isComplete(shop.told, messages[1] ?? ''), 'the end')
@@ -123,10 +123,7 @@ it('continues over a restart of the gateway, each event once', async () => {
   const { id } = await client.conversations.create({ project_id: 'site' })
   const { told } = watch(client)
   await until(() => told.length > 0, 'a snapshot')
-  const { message_id: messageId } = await client.conversations.send(
-    id,
-    steps({ text: 'begun ' }, { hold: 'restart' }, { text: 'done' }),
-  )
+  const messageId = await say(client, id, steps({ text: 'begun ' }, { hold: 'restart' }, { text: 'done' }))
   await until(() => textOf(eventsOf(told, messageId)) !== '', 'text')
   await first.stop()
   release(place.site, 'restart')
@@ -143,10 +140,7 @@ it('continues over a restart of the gateway, each event once', async () => {
 it('continues without a gap for a client that comes back', async () => {
   const { client, url, site } = await serve()
   const { id } = await client.conversations.create({ project_id: 'site' })
-  const { message_id: messageId } = await client.conversations.send(
-    id,
-    steps({ text: 'one ' }, { hold: 'two' }, { drip: 'a b c d', everyMs: 30 }),
-  )
+  const messageId = await say(client, id, steps({ text: 'one ' }, { hold: 'two' }, { drip: 'a b c d', everyMs: 30 }))
   const { told, leave } = watch(client)
   await until(() => told.length > 0, 'a snapshot')
   release(site, 'two')

@@ -64,7 +64,7 @@ it('are refused with a reason for the agent, listed by page, and recorded', asyn
   const rest = await client.approvals.list({ limit: 1, before: page.next ?? '' })
   await command.cancel()
   const admin = await clientFor('admin')
-  const [entry] = (await admin.audit()).filter(({ subject }) => subject === first.approval.id)
+  const [entry] = (await admin.audit()).entries.filter(({ subject }) => subject === first.approval.id)
   expect([
     await first.answer,
     page.approvals.map(({ id }) => id),

@@ -1,7 +1,12 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { conversationPath } from '../../../src/archive/conversation-path.js'
 import { until } from '../../kit/waiting.js'
-import { codeOf, serve } from './served.js'
+import { codeOf, say, serve } from './served.js'
 import { journalIn, release, steps } from '../../kit/steps-agent.js'
+import { Place } from './stage.js'
 
 describe('a conversation in a page', () => {
   it('is begun, written to, answered, read and gone on with', async () => {
@@ -58,7 +63,7 @@ describe('a conversation in a page', () => {
     expect([newest.entries[0]?.id, older.entries[0]?.id, older.next]).toEqual([second.id, messageId, null])
   })
 
-  it('takes a message once under a key, and no command or empty one for a message', async () => {
+  it('takes a message once under a key, and no empty one or unknown command for a message', async () => {
     const { client, gateway, site } = await serve()
     const { id } = await client.conversations.create({ project_id: 'site' })
     const once = { idempotencyKey: 'one' }
@@ -67,7 +72,7 @@ describe('a conversation in a page', () => {
     expect([
       again,
       await codeOf(client.conversations.send(id, 'other', once)),
-      await codeOf(client.conversations.send(id, '/stop')),
+      await codeOf(client.conversations.send(id, '/stpo')),
       await codeOf(client.conversations.send(id, '/ask  ')),
       await codeOf(client.conversations.send(id, '')),
     ]).toEqual([first, 'conflict', 'request_invalid', 'request_invalid', 'request_invalid'])
@@ -80,9 +85,9 @@ describe('a conversation in a page', () => {
   it('stops the message that is meant, and not the one that has come after it', async () => {
     const { client, latest } = await serve()
     const { id } = await client.conversations.create({ project_id: 'site' })
-    const { message_id: first } = await client.conversations.send(id, 'first')
+    const first = await say(client, id, 'first')
     await latest(id, 'answered')
-    const { message_id: second } = await client.conversations.send(id, steps({ hold: 'for-ever' }))
+    const second = await say(client, id, steps({ hold: 'for-ever' }))
     await latest(id, 'running')
     const other = await client.conversations.create({ project_id: 'site' })
     const late = await client.conversations.stop(id, { messageId: first })
@@ -117,10 +122,7 @@ describe('a conversation in a page', () => {
     await latest(id, 'answered')
     expect(await client.conversations.stop(id)).toEqual({ is_change: false, text: 'Nothing is running here.' })
 
-    const { message_id: failing } = await client.conversations.send(
-      id,
-      steps({ fail: 'Invalid API key', unless: 'now' }),
-    )
+    const failing = await say(client, id, steps({ fail: 'Invalid API key', unless: 'now' }))
     await latest(id, 'failed')
     release(site, 'now')
     const other = await client.conversations.create({ project_id: 'site' })
@@ -255,6 +257,195 @@ describe('a conversation in a page', () => {
   })
 })
 
+describe('a slash command', () => {
+  it('is answered at once, as in a chat, and what it gives to the agent is named', async () => {
+    const { client, latest } = await serve()
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const give = async (line: string) => {
+      const given = await client.conversations.send(id, line)
+      return 'command' in given ? [given.command, given.answer, given.is_change] : []
+    }
+    await client.conversations.send(id, steps({ text: 'so far' }, { pause: true }))
+    await latest(id, 'answered')
+    const continued = await client.conversations.send(id, '/continue')
+    const names = (await client.conversations.commands(id)).map(({ name }) => name)
+    const { id: going } = await latest(id, 'answered')
+    expect([
+      await give('/model opus'),
+      await give('/stop'),
+      await give('/approve'),
+      await give('/backend gemini'),
+      (await give('/help'))[0],
+      (await give('/clear'))[0],
+      [continued, names.includes('resume')],
+      (await client.conversations.get(id)).model,
+    ]).toEqual([
+      ['model', expect.stringMatching(/opus/), true],
+      ['stop', 'Nothing is running here.', false],
+      ['approve', 'Nothing waits for an answer here.', false],
+      ['backend', expect.stringMatching(/gemini is not installed/), false],
+      'help',
+      'new',
+      [{ conversation_id: id, command: 'continue', answer: 'It continues.', is_change: true, message_id: going }, true],
+      'opus',
+    ])
+  })
+
+  it('does no more than the token may', async () => {
+    const { client, clientWith, gateway, latest, site } = await serve()
+    await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    await client.conversations.send(id, 'mine')
+    await latest(id, 'answered')
+    const chat = '3b241101-e2bb-4255-8caf-4136c566a962'
+    const place = { channel: 'discord', address: 'thread', projectId: 'site' }
+    await gateway.store.conversations.enter(place, chat, 1)
+    const { messageId } = await gateway.queue.accept({ ...place, platformId: 'p', author: 'ann', text: 'by ann' })
+    const run = { id: 'r', messageId, conversationId: chat, gatewayId: 'g', backend: 'claude', directory: site }
+    await gateway.store.runs.begin(run, Date.now())
+    const result = { isError: false, durationMs: 1, sessionId: 'session-of-ann' }
+    await gateway.store.runs.end('r', 'answered', result, Date.now())
+    await gateway.store.sessions.choose({ ...run, sessionId: 'session-of-ann' }, Date.now())
+    const token = await clientWith('run', ['site'])
+    const { id: theirs } = await token.conversations.create({ project_id: 'site' })
+    const held = await codeOf(token.conversations.send(theirs, '/resume session-of-ann'))
+    await gateway.store.conversations.configure(chat, { projectId: 'shop' })
+    const sessions = await token.conversations.send(theirs, '/sessions')
+    expect([
+      held,
+      'answer' in sessions && /mine/.test(sessions.answer),
+      'answer' in sessions && /by ann/.test(sessions.answer),
+      await codeOf(token.conversations.send(theirs, '/project')),
+      await codeOf(token.conversations.send(theirs, '/project shop')),
+      await codeOf((await clientWith('read', ['site'])).conversations.send(theirs, '/status')),
+      await codeOf(client.conversations.send(chat, '/status')),
+    ]).toEqual(['forbidden', true, false, 'forbidden', 'forbidden', 'forbidden', 'conflict'])
+  })
+})
+
+describe('a file', () => {
+  const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 0xff])
+
+  it('is uploaded, sent with a message, seen again as it was, and gone with its conversation', async () => {
+    const { client, latest, config, site, token, url } = await serve()
+    const headers = { authorization: `Bearer ${token}` }
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const picture = await client.conversations.upload(id, '../../a b.png', new Blob([PNG], { type: 'image/png' }))
+    const page = await client.conversations.upload(id, 'x.html', new Blob(['<script>'], { type: 'text/html' }))
+    const json = await client.conversations.upload(id, 'x.json', new Blob(['{}'], { type: 'application/json' }))
+    const files = [picture, page, json].map((file) => file.id)
+    const sent = await client.conversations.send(id, 'Look', { files, idempotencyKey: 'one' })
+    const again = await client.conversations.send(id, 'Look', { files, idempotencyKey: 'one' })
+    const entry = await latest(id, 'answered')
+    const prompt = journalIn(site)[0]?.prompt ?? ''
+    const [path = ''] = /(?<=Attached file: ).*(?= \(image)/.exec(prompt) ?? []
+    const shown = await client.conversations.file(id, picture.id)
+    expect([
+      sent.message_id === again.message_id,
+      [entry.text, entry.files],
+      [path.endsWith('/a b.png'), readFileSync(join(site, path)).equals(PNG)],
+      [shown.type, new Uint8Array(await shown.arrayBuffer())],
+      (await client.conversations.file(id, page.id)).type,
+      (await client.conversations.file(id, json.id)).type,
+      (await client.conversations.upload(id, 'empty', new Blob([]))).size,
+      (await fetch(`${url}/conversations/${id}/files`, { method: 'POST', headers })).status,
+      await codeOf(client.conversations.send(id, 'again', { files })),
+      await codeOf(client.conversations.file((await client.conversations.create()).id, picture.id)),
+    ]).toEqual([
+      true,
+      ['Look', expect.arrayContaining([picture, page, json])],
+      [true, true],
+      ['image/png', PNG],
+      'text/plain;charset=utf-8',
+      'application/octet-stream',
+      0,
+      201,
+      'conflict',
+      'not_found',
+    ])
+    await client.conversations.remove(id)
+    expect([readdirSync(join(config.home, 'uploads')), existsSync(join(site, path))]).toEqual([[], false])
+  })
+
+  it('is refused if it is too large, of no type that is taken, for another channel or for a token that only reads', async () => {
+    const { client, clientWith, gateway, config, token, url } = await serve(new Place({ attachmentMaxMb: 1 }))
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const large = new Blob([new Uint8Array(1024 * 1024 + 1)], { type: 'image/png' })
+    const ofUnknownLength = { method: 'POST', headers: { authorization: `Bearer ${token}` }, body: large.stream() }
+    const chat = '3b241101-e2bb-4255-8caf-4136c566a962'
+    await gateway.store.conversations.enter({ channel: 'chat', address: 'a' }, chat, 1)
+    const upload = (file: Blob, to = id, by = client) => codeOf(by.conversations.upload(to, 'a', file))
+    expect([
+      await upload(large),
+      (await fetch(`${url}/conversations/${id}/files`, { ...ofUnknownLength, duplex: 'half' } as RequestInit)).status,
+      await upload(new Blob([PNG], { type: 'font/ttf' })),
+      await upload(new Blob([PNG]), chat),
+      await upload(new Blob([PNG]), id, await clientWith('read')),
+      readdirSync(join(config.home, 'uploads')),
+    ]).toEqual(['too_large', 413, 'request_invalid', 'conflict', 'forbidden', []])
+  })
+
+  it('that nobody sends is removed, and so is what was left of one', async () => {
+    const place = new Place()
+    const { client, gateway, stop } = await serve(place)
+    const { id } = await client.conversations.create()
+    const first = await client.conversations.upload(id, 'first', new Blob(['1']))
+    const second = await client.conversations.upload(id, 'second', new Blob(['2']))
+    const forgotten = { id: 'x', conversationId: id, name: 'x', mediaType: 'text/plain', bytes: 0, createdAt: 1 }
+    await gateway.store.uploads.add(forgotten)
+    await stop()
+    const directory = join(place.config.home, 'uploads')
+    writeFileSync(join(directory, 'x'), '')
+    writeFileSync(join(directory, `${randomUUID()}.part`), '')
+    await serve(place)
+    await until(() => readdirSync(directory).length === 2, 'its end')
+    expect(readdirSync(directory).toSorted()).toEqual([first.id, second.id].toSorted())
+  })
+})
+
+describe('what the agent has changed', () => {
+  it('is listed file by file, latest first, from the edits of its tools', async () => {
+    const { client, latest, site } = await serve()
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const edit = { file_path: join(site, 'src/a.ts'), old_string: 'one\ntwo\n', new_string: 'one\n2\n3\n' }
+    await client.conversations.send(
+      id,
+      steps(
+        { tool: 'Edit', input: edit },
+        { tool: 'Read', input: { file_path: 'b' } },
+        { tool: 'Write', input: { file_path: '/etc/c', content: `${'c'.repeat(30_000)}\n` } },
+        { tool: 'apply_patch', input: { patchText: '*** Begin Patch\n*** Update File: d\n-x\n+y\n*** End Patch' } },
+        { tool: 'file_change', input: { changes: [{ path: 'e', kind: 'add' }] } },
+        { tool: 'Edit', input: { ...edit, old_string: '2', new_string: '' } },
+      ),
+    )
+    const { id: messageId, runs } = await latest(id, 'answered')
+    const { files, is_cut: isCut } = await client.conversations.changes(id)
+    expect(files.map(({ path, added, removed, edits }) => [path, added, removed, edits.length])).toEqual([
+      ['src/a.ts', 2, 2, 2],
+      ['e', 0, 0, 1],
+      ['d', 1, 1, 1],
+      ['/etc/c', 1, 0, 1],
+    ])
+    const [first, , patched, written] = files
+    expect([first?.edits[1], patched?.edits[0]?.patch, written?.edits[0]?.is_cut, isCut]).toEqual([
+      {
+        message_id: messageId,
+        run_id: runs[0]?.id,
+        at: expect.any(String),
+        tool: 'Edit',
+        patch: null,
+        old: edit.old_string,
+        new: edit.new_string,
+        is_cut: false,
+      },
+      '*** Update File: d\n-x\n+y\n',
+      true,
+      false,
+    ])
+  })
+})
+
 describe('the list of conversations', () => {
   it('has the latest first, in pages, and those of one state, channel or project', async () => {
     const { client, latest } = await serve()
@@ -325,6 +516,92 @@ describe('the list of conversations', () => {
       [[[one, 'reply', expect.stringMatching(/pears/)]], null],
       'request_invalid',
     ])
+  })
+})
+
+describe('a conversation in the list', () => {
+  it('is called by its first words until somebody names it, pinned, archived, and back when it is written to', async () => {
+    const { client, clientWith, latest, gateway } = await serve()
+    const { id, title } = await client.conversations.create()
+    const words = `${'word '.repeat(15)}and\n\nsome more than eighty characters`
+    await client.conversations.send(id, words)
+    await latest(id, 'answered')
+    await client.conversations.send(id, steps({ fail: 'Invalid API key' }))
+    await latest(id, 'failed')
+    const { id: other } = await client.conversations.create()
+    const shown = async () => {
+      const { title: called, title_is_chosen: isChosen, has_failed: hasFailed } = await client.conversations.get(id)
+      return [called, isChosen, hasFailed]
+    }
+    const listed = async (filter: object = {}) =>
+      (await client.conversations.list(filter)).conversations.map((found) => found.id)
+    const before = [title, await shown(), await listed()]
+    await client.conversations.update(id, { title: ' The\nshop ', is_pinned: true, is_archived: true })
+    const archived = [
+      await shown(),
+      await listed(),
+      await listed({ archived: true }),
+      await listed({ archived: true, pinned: true }),
+      await listed({ pinned: false }),
+    ]
+    await client.conversations.send(id, 'hello again')
+    await latest(id, 'answered')
+    const written = [await listed(), await listed({ pinned: true })]
+    await client.conversations.update(id, { title: null, is_pinned: false })
+    const noted = (await gateway.store.audit.list(9)).filter(({ action }) => action === 'conversation.update')
+    expect([
+      before,
+      archived,
+      written,
+      await shown(),
+      await codeOf(client.conversations.update(id, { title: ' ' })),
+      await codeOf(client.conversations.update(id, { title: 'x'.repeat(81) })),
+      await codeOf((await clientWith('read')).conversations.update(id, { is_pinned: true })),
+      noted.map(({ detail }) => detail),
+    ]).toEqual([
+      [null, [`${'word '.repeat(15)}and…`, false, true], [other, id]],
+      [['The shop', true, true], [other], [id], [id], [other]],
+      [[id, other], [id]],
+      [`${'word '.repeat(15)}and…`, false, false],
+      'request_invalid',
+      'request_invalid',
+      'forbidden',
+      ['title, is_pinned', 'title, is_pinned, is_archived'],
+    ])
+  })
+
+  it('is deleted with everything in it, but not while something runs', async () => {
+    const { client, clientWith, latest, gateway, config, site } = await serve()
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    await client.conversations.send(id, 'hello')
+    const { runs } = await latest(id, 'answered')
+    await client.conversations.send(id, steps({ hold: 'it' }))
+    await latest(id, 'running')
+    const busy = await codeOf(client.conversations.remove(id))
+    release(site, 'it')
+    await latest(id, 'answered')
+    const { address } = await client.conversations.get(id)
+    const archive = join(config.home, 'archive', conversationPath('web', address))
+    mkdirSync(archive, { recursive: true })
+    await client.conversations.remove(id)
+    expect([
+      busy,
+      await codeOf(client.conversations.get(id)),
+      await codeOf(client.runEvents(runs[0]?.id ?? '')),
+      await codeOf(client.conversations.remove(id)),
+      (await client.conversations.list()).conversations,
+      (await gateway.store.figures.usage({ conversationId: id }, 0)).turns,
+      existsSync(archive),
+      (await gateway.store.audit.list(1)).map(({ action, subject }) => [action, subject]),
+    ]).toEqual(['conflict', 'not_found', 'not_found', 'not_found', [], 0, false, [['conversation.delete', id]]])
+    // In a chat it begins anew, and only an admin deletes it.
+    const place = { channel: 'chat', address: 'room' }
+    const chat = '3b241101-e2bb-4255-8caf-4136c566a962'
+    await gateway.store.conversations.enter(place, chat, 1)
+    const refused = await codeOf((await clientWith('run')).conversations.remove(chat))
+    await client.conversations.remove(chat)
+    const { id: begun, seq } = await gateway.store.conversations.enter(place, 'another', 2)
+    expect([refused, begun, seq]).toEqual(['forbidden', 'another', 1])
   })
 })
 

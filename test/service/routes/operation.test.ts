@@ -368,3 +368,48 @@ it('does not retry a dead letter of a removed project in another with its id', a
     [],
   ])
 })
+
+it('makes tokens, lists them without their values, and revokes all but the last that allows everything', async () => {
+  const { ask, askWith, gateway, tokenWith } = await openStage()
+  const made = (await ask('POST', '/tokens', { name: 'ci', projects: ['site'], days: 1 })).body as unknown as {
+    id: string
+    token: string
+  }
+  const used = await askWith(made.token)('GET', '/projects/site')
+  const listed = (await ask('GET', '/tokens')).text
+  const { tokens } = JSON.parse(listed) as { tokens: { id: string; name: string; is_current: boolean }[] }
+  const own = tokens.find((token) => token.is_current)?.id ?? ''
+  const other = await tokenWith('admin', ['site'])
+  const last = (await gateway.store.tokens.list()).filter(({ scope, projects }) => scope === 'admin' && !projects)
+  const statuses = [
+    used.status,
+    (await ask('DELETE', `/tokens/${own}`)).status,
+    (await ask('DELETE', `/tokens/${made.id}`)).status,
+    (await askWith(made.token)('GET', '/projects/site')).status,
+    (await ask('DELETE', `/tokens/${made.id}`)).status,
+    (await ask('POST', '/tokens', { name: 'x', projects: ['nope'] })).status,
+    (await ask('POST', '/tokens', { name: '\u0001' })).status,
+    (await askWith(other)('GET', '/tokens')).status,
+    (await askWith(await tokenWith('run'))('POST', '/tokens', { name: 'x' })).status,
+  ]
+  expect([statuses, listed.includes(made.token), last.map(({ id }) => id)]).toEqual([
+    [200, 409, 204, 401, 404, 404, 400, 403, 403],
+    false,
+    [own],
+  ])
+})
+
+it('pages the audit log without gap or repetition, also among changes of one moment', async () => {
+  const { ask, gateway } = await openStage()
+  for (const subject of ['a', 'b', 'c', 'd']) {
+    await gateway.store.audit.add({ at: Date.UTC(2030, 0, subject === 'd' ? 1 : 2), actor: 'x', action: 'y', subject })
+  }
+  const subjects: string[] = []
+  let next: string | null = ''
+  while (next !== null && subjects.length < 4) {
+    const { body } = await ask('GET', `/audit?limit=1${next === '' ? '' : `&before=${next}`}`)
+    subjects.push(...body.entries.map(({ subject }) => subject))
+    next = body.next
+  }
+  expect([subjects.slice(0, 3).toSorted(), subjects[3]]).toEqual([['a', 'b', 'c'], 'd'])
+})

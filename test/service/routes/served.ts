@@ -40,3 +40,10 @@ export async function codeOf(asked: Promise<unknown>): Promise<string> {
   }
   return 'done'
 }
+
+/** Sends a message, and returns its id. */
+export async function say(client: AetheelClient, conversationId: string, text: string): Promise<string> {
+  const { message_id: messageId } = await client.conversations.send(conversationId, text)
+  if (messageId === null) throw new Error(`The text is a command: ${text}`)
+  return messageId
+}

@@ -21,6 +21,8 @@ export interface WarmDriver {
   readonly locksSessions?: boolean
   /** Whether it can ask for approval before it uses a tool. */
   readonly canAsk?: boolean
+  /** Whether a turn with a `compaction` is one for the protocol, which no command line could take. */
+  readonly canCompact?: boolean
   /** The oldest version known to work as a warm process. */
   readonly oldestKnown: string
   /** Covers everything that cannot change while the process runs. Turns with the same key can run in one process; if it is

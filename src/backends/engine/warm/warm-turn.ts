@@ -4,7 +4,8 @@
 import { withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
 import type { AgentEvent, AgentMode, AgentRequest, Steer } from '../../types.js'
-import { type AgentCli, isWarmTurn, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS, type WarmAgent } from '../agent-cli.js'
+import { type AgentCli, isWarmTurn, VERSION_TIMEOUT_MS, type WarmAgent } from '../agent-cli.js'
+import { needsCommandLine } from '../command-args.js'
 import type { Failed } from '../failures.js'
 import { OneShot } from '../one-shot.js'
 import { poolKey } from '../pool.js'
@@ -18,7 +19,8 @@ import {
   recordTaken,
   saysSessionLost,
 } from '../starting-over.js'
-import { type Lease, type Lifetime, type Run, takeTurn, type Turn } from '../turn.js'
+import { compactionOf, type Lease, type Lifetime, type Run, takeTurn, type Turn } from '../turn.js'
+import { UNTRUSTED_CHECK_MS } from '../untrusted-git.js'
 import type { WarmLease } from './warm-pool.js'
 import { openWarmProcess, startWarmRun, type WarmDrive, type WarmProcess } from './warm-process.js'
 
@@ -87,7 +89,8 @@ export async function* takeWarmTurn(
 function afterLoss(agent: AgentCli, request: AgentRequest, warm: WarmLifetime): Attempt {
   const { sessionId, steered, run } = warm
   const whole = joinedPrompt(request.prompt, steered)
-  const prompt = run?.drive.wasPrompted && sessionId ? interruptedPrompt('Your process ended', 'its end', whole) : whole
+  const isKnown = run?.drive.wasPrompted && sessionId && !request.isCommand
+  const prompt = isKnown ? interruptedPrompt('Your process ended', 'its end', whole) : whole
   const { sessionId: _asked, ...rest } = request
   const fresh = { ...rest, prompt }
   // The process may have ended before it stored a session that began in this turn.
@@ -156,8 +159,13 @@ class WarmLifetime implements Lifetime {
 
   /** Whether another process should retry the turn. */
   get isLost(): boolean {
-    // A one-shot process could not ask for approval.
-    return this.#isProcessLost && !this.request.approve
+    return this.#isProcessLost && !this.#mustBeWarm
+  }
+
+  /** A one-shot process could not ask for approval, and not every one can compact. */
+  get #mustBeWarm(): boolean {
+    const { agent, request } = this
+    return request.approve !== undefined || (agent.compactsWarm && compactionOf(request) !== undefined)
   }
 
   /** Whether the process never became ready. */
@@ -210,20 +218,19 @@ class WarmLifetime implements Lifetime {
     const { agent, request } = this
     this.#fingerprint = agent.fingerprint()
     if (!(await this.#shouldBeWarm(turn, signal))) return undefined
-    const isAsking = request.approve !== undefined
-    const obstacle = isAsking ? await this.#obstacleToAsking(signal) : undefined
+    const obstacle = request.approve ? await this.#obstacleToAsking(signal) : undefined
     signal.throwIfAborted()
     if (obstacle) return obstacle
     try {
       const lease = this.#mode === 'oneshot' ? undefined : await this.#poolLease(turn, signal)
-      if (lease || !isAsking) return lease
+      if (lease || !this.#mustBeWarm) return lease
       await this.leavePool(signal)
       return await this.#leaseForTurn()
     } catch (error) {
       signal.throwIfAborted()
       const { definition, dependencies } = agent
       dependencies.log.warn('live.not-started', { backend: definition.name, error: messageOf(error) })
-      return isAsking ? preparationFailure(definition.traits.label, error) : undefined
+      return this.#mustBeWarm ? preparationFailure(definition.traits.label, error) : undefined
     }
   }
 
@@ -233,8 +240,8 @@ class WarmLifetime implements Lifetime {
     if (agent.refusalOf(request, turn)) return false
     const isWarm = await isWarmTurn({
       mode: this.#mode,
-      isAsking: request.approve !== undefined,
-      needsCommandLine: request.command !== undefined,
+      mustBeWarm: this.#mustBeWarm,
+      needsCommandLine: turn.compaction ? needsCommandLine(request.command) : request.command !== undefined,
       isBackingOff: options.pool.backoffs.remainingMs(this.#fingerprint) > 0,
       oldestKnown: options.driver.oldestKnown,
       version: () => this.#version(signal),

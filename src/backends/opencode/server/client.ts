@@ -42,9 +42,14 @@ export interface SessionOptions {
   permission?: PermissionRule[]
 }
 
+export interface Model {
+  providerID: string
+  modelID: string
+}
+
 export interface Prompt {
   parts: Array<{ type: 'text'; id?: string; text: string }>
-  model?: { providerID: string; modelID: string }
+  model?: Model
   /** Appended to OpenCode's own system prompt. */
   system?: string
   /** Replaces all previous rules of the session, for this turn and later ones. */
@@ -53,7 +58,7 @@ export interface Prompt {
 
 /** A message with its parts. The shape is not validated. */
 export interface SessionMessage {
-  info: { id: string; role: string }
+  info: { id: string; role: string; model?: Model }
   parts: Array<{ id: string; type: string }>
 }
 
@@ -175,6 +180,12 @@ export class OpenCodeClient {
   /** Contract: settles when the server has accepted the prompt; the outcome is among the events. */
   async sendPromptAsync(id: string, prompt: Prompt): Promise<void> {
     await this.#request(`POST ${sessionPath(id)}/prompt_async`, { body: prompt, timeoutMs: PROMPT_MS, isOnce: true })
+  }
+
+  /** Replaces what was said so far by a summary of it. Waits up to five minutes; giving up does not end it. */
+  async summarize(id: string, model: Model, signal?: AbortSignal): Promise<void> {
+    const call = { body: model, timeoutMs: ANSWER_MS, signal, isOnce: true }
+    await this.#call(`POST ${sessionPath(id)}/summarize`, call)
   }
 
   /** The latest messages, oldest first. */

@@ -2,14 +2,15 @@
 
 import { Lanes } from '../../../core/async.js'
 import { type BackendDependencies, type CliBackend, completeDependencies } from '../../engine/cli-backend.js'
+import { needsCommandLine } from '../../engine/command-args.js'
 import { executeTurn } from '../../engine/execute-turn.js'
 import { modeInUse, SessionNotes } from '../../engine/agent-cli.js'
 import { takeTurn } from '../../engine/turn.js'
 import { OPENCODE } from '../format.js'
+import { withWholeModel } from '../known-model.js'
 import type {
   AgentBackend,
   AgentCapabilities,
-  AgentCommand,
   AgentEvent,
   AgentMode,
   AgentProbe,
@@ -62,13 +63,16 @@ export class OpenCodeServerBackend implements AgentBackend {
   run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
     const { config, oneShot, mode, servers } = this
     const { pod, command } = request
-    if (pod || (command && needsCommandLine(command))) return oneShot.run(request, signal)
+    if (pod || needsCommandLine(command)) return oneShot.run(request, signal)
     const dependencies = this.#dependencies
-    const lifetime = new ServerLifetime(request, signal, {
-      ...{ config, dependencies, servers, mode, cli: oneShot.cli, sessions: this.#sessions },
-      connect: (endpoint) => this.#connect(endpoint),
+    const options = { model: config.model, models: () => this.models(), now: dependencies.now }
+    return withWholeModel(request, options, (whole) => {
+      const lifetime = new ServerLifetime(whole, signal, {
+        ...{ config, dependencies, servers, mode, cli: oneShot.cli, sessions: this.#sessions },
+        connect: (endpoint) => this.#connect(endpoint),
+      })
+      return takeTurn({ request: whole, signal, config, dependencies }, lifetime)
     })
-    return takeTurn({ request, signal, config, dependencies }, lifetime)
   }
 
   validate(): Promise<boolean> {
@@ -89,7 +93,7 @@ export class OpenCodeServerBackend implements AgentBackend {
   }
 
   capabilities(): AgentCapabilities {
-    return { ...this.oneShot.capabilities(), supportsStreaming: this.mode !== 'oneshot' }
+    return { ...this.oneShot.capabilities(), supportsCompact: true, supportsStreaming: this.mode !== 'oneshot' }
   }
 
   /** Closes the connections and ends managed servers. Contract: no run is active. */
@@ -113,11 +117,6 @@ export class OpenCodeServerBackend implements AgentBackend {
     this.#connections.set(key, connection)
     return connection
   }
-}
-
-/** A command may be empty: `inbound.reply` can set other things, such as prefixes, without a template. */
-function needsCommandLine({ executable, args, sessionArgs, format }: AgentCommand): boolean {
-  return executable !== undefined || args.length > 0 || sessionArgs !== undefined || format === 'text'
 }
 
 /** A response that is read after a gap may be as large as this many events. */

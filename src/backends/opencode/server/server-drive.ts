@@ -20,6 +20,7 @@ import { approveInTurn, type Drive, type Printed, type RunControl, type Turn } f
 import { type Ending, printedTooMuch } from '../../engine/failures.js'
 import type { AgentRequest, Steer } from '../../types.js'
 import {
+  type Model,
   type OpenCodeClient,
   OpenCodeServerError,
   type Prompt,
@@ -55,6 +56,7 @@ const BEGINNING_LAG_MS = 60_000
 /** An abort takes a moment, and longer with a stubborn tool. */
 const ABORT_MS = 10_000
 const ABORT_AGAIN_MS = 2_000
+const OWN_SUMMARY = 'OpenCode cannot be told what to keep when it compacts a session.'
 /** After this time, a prompt that was aborted before it began will not begin any more. */
 const LATE_BEGINNING_MS = 1_000
 
@@ -165,6 +167,10 @@ export class ServerDrive implements Drive, EventListener {
     this.#sessionId = sessionId
     this.translation.enter(sessionId)
     link.follow(sessionId)
+    if (turn.compaction) {
+      this.#prompting = this.#compact(sessionId)
+      return this.#prompting
+    }
     if (this.#needsRules && !this.#control.tools) await this.#addRules(sessionId)
     if (this.run.stopped) return
     this.#prompting = this.#send(sessionId, this.#promptOf(this.#promptId, turn.prompt))
@@ -217,13 +223,32 @@ export class ServerDrive implements Drive, EventListener {
     }
   }
 
+  /** Contract: rejects with why it failed, unless the summary itself says so. */
+  async #compact(sessionId: string): Promise<void> {
+    const { turn, client } = this.plan
+    const { translation } = this
+    if (turn.compaction?.focus) this.run.emit({ type: 'notice', content: OWN_SUMMARY })
+    const known = await client.messages(sessionId, MESSAGES_READ)
+    const model = turn.model === undefined ? known.findLast(({ info }) => info.model)?.info.model : modelOf(turn.model)
+    if (model) await client.summarize(sessionId, model, this.#requesting.signal)
+    const messages = model ? await client.messages(sessionId, MESSAGES_READ) : []
+    if (this.run.stopped || this.#isOver) return
+    const ids = new Set(known.map(({ info }) => info.id))
+    translation.takeSummary(messages.filter(({ info }) => !ids.has(info.id)))
+    if (!translation.isIdle) this.late = this.#untilLateIdle()
+    this.#end()
+  }
+
+  /** Must not delay stopping the backend. */
+  #untilLateIdle(): Promise<void> {
+    return Promise.race([this.#lateIdle.promise, wait(ANSWER_LAG_MS, { ref: false })])
+  }
+
   #answered(message: SessionMessage): void {
     // A steering message may be answered after it.
     if (this.run.stopped || this.#isOver || this.#held || this.#gaps > 0 || this.#isSteered) return
     if (!this.translation.takeAnswer(message)) return
-    // Must not delay stopping the backend.
-    const tooLate = wait(ANSWER_LAG_MS, { ref: false })
-    this.late = Promise.race([this.#lateIdle.promise, tooLate])
+    this.late = this.#untilLateIdle()
     this.#end()
   }
 
@@ -307,7 +332,8 @@ export class ServerDrive implements Drive, EventListener {
     this.#onChange()
     const { isIdle, isDoubtful, hasBegun, verdict, mustStop } = this.translation
     if (hasBegun) this.#begun.resolve()
-    if (this.run.stopped) return
+    // The end of a compaction is the answer to its request.
+    if (this.run.stopped || this.plan.turn.compaction) return
     if (this.translation.takesPrompts && !this.#isSteerable) {
       this.#isSteerable = true
       this.plan.request.onSteerable?.(this.#steer)
@@ -411,10 +437,12 @@ export class ServerDrive implements Drive, EventListener {
   async #halt(): Promise<void> {
     const sessionId = this.#sessionId
     if (!this.#prompting || sessionId === undefined) return
-    const taken = this.#prompting.then(
+    const settled = this.#prompting.then(
       () => true,
       () => true,
     )
+    // A compaction is answered only at its end.
+    const taken = this.plan.turn.compaction ? Promise.resolve(true) : settled
     if (!(await within(ABORT_MS / 2, taken))) this.late = this.#abortLate(sessionId, taken)
     const startedAt = Date.now()
     const translation = this.translation
@@ -450,7 +478,7 @@ function newPartId(): string {
 }
 
 /** The provider is the part before the first slash. */
-function modelOf(model: string): { providerID: string; modelID: string } {
+function modelOf(model: string): Model {
   const [providerID = '', ...rest] = model.split('/')
   return { providerID, modelID: rest.join('/') }
 }

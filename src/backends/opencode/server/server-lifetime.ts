@@ -2,11 +2,21 @@
 
 import { type Lanes, withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
-import { type AgentCli, isWarmTurn, type SessionNotes, UNTRUSTED_CHECK_MS } from '../../engine/agent-cli.js'
+import { type AgentCli, isWarmTurn, type SessionNotes } from '../../engine/agent-cli.js'
 import type { BackendDependencies } from '../../engine/cli-backend.js'
 import { OneShot } from '../../engine/one-shot.js'
 import { refused, refusedDirectory, refusedInput, refusedVariable, refusedVersionToAsk } from '../../engine/refusals.js'
-import { type Lease, type Lifetime, type Run, startRun, type TimeLimits, type Turn, turnOf } from '../../engine/turn.js'
+import {
+  compactionOf,
+  type Lease,
+  type Lifetime,
+  type Run,
+  startRun,
+  type TimeLimits,
+  type Turn,
+  turnOf,
+} from '../../engine/turn.js'
+import { UNTRUSTED_CHECK_MS } from '../../engine/untrusted-git.js'
 import type { Failed } from '../../engine/failures.js'
 import { OPENCODE } from '../format.js'
 import type { AgentEvent, AgentMode, AgentRequest, BackendAdapterConfig } from '../../types.js'
@@ -79,7 +89,7 @@ export class ServerLifetime implements Lifetime {
     const { mode, cli } = this.options
     return isWarmTurn({
       mode: mode ? (this.request.mode ?? mode) : 'live',
-      isAsking: this.request.approve !== undefined,
+      mustBeWarm: this.request.approve !== undefined || compactionOf(this.request) !== undefined,
       needsCommandLine: false,
       oldestKnown: OPENCODE.versions.oldestKnown,
       version: () => withDeadline(VERSION_CHECK_MS, signal, (deadline) => cli.version(deadline)),
@@ -88,7 +98,8 @@ export class ServerLifetime implements Lifetime {
 
   #leased(turn: Turn, lease: ServerLease): Lease {
     const { free } = this.options.sessions
-    const isFree = turn.allowedTools.length === 0 && !turn.isAsking
+    // A compaction leaves the session's rules as they are.
+    const isFree = turn.allowedTools.length === 0 && !turn.isAsking && !turn.compaction
     if (!isFree) free.delete(turn.sessionId)
     return {
       start: (limits) => this.#start(turn, isFree && free.get(turn.sessionId) === true, lease, limits),

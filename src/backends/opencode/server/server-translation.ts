@@ -170,6 +170,16 @@ export class ServerTranslation extends OpenCodeTranslation {
     return this.isAnswered && this.verdict?.isError === false
   }
 
+  /** Takes the messages that a compaction has added to the session. */
+  takeSummary(messages: SessionMessage[]): void {
+    this.started(this.sessionId)
+    const summary = messages.findLast(({ info }) => (info as unknown as MessageInfo).summary)
+    for (const part of (summary?.parts ?? []) as Part[]) if (part.type === 'step-finish') this.spend(part)
+    const { error } = (summary?.info ?? {}) as Partial<MessageInfo>
+    if (error) this.#failure(error)
+    else this.succeeded(messages.length === 0 ? 'There is nothing to compact.' : '')
+  }
+
   protected translate(event: JsonObject): void {
     switch (event['type']) {
       case 'message.updated':

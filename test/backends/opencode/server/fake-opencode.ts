@@ -106,6 +106,10 @@ export class FakeOpenCode {
   problem: string | undefined
   /** Delays accepting a prompt. */
   mayTakePrompts = Promise.resolve()
+  /** Delays the summary of a session. */
+  maySummarize = Promise.resolve()
+  /** Why there is none. */
+  summaryError: object | undefined
   /** Delays `idle` after the last message. */
   mayBecomeIdle = Promise.resolve()
   /** Changes the response to a prompt; an error becomes a server error, undefined breaks the connection. */
@@ -238,6 +242,9 @@ export class FakeOpenCode {
         await this.#prompt(session, body)
         if (this.refusal) return { status: 500, value: { data: { message: 'Unexpected server error.' } } }
         return this.#answered(this.answerOf(session.messages.at(-1) as Message))
+      case 'POST /session/summarize':
+        await this.#summarize(session, body)
+        return ok(true)
       case 'POST /session/prompt_async':
         void this.#prompt(session, body)
         return { status: 204, value: null }
@@ -332,6 +339,19 @@ export class FakeOpenCode {
     }
   }
 
+  /** Adds a request for a summary and the summary. */
+  async #summarize(session: FakeSession, model: Record<string, unknown>): Promise<void> {
+    const turn = new FakeTurn(this, session, (type, properties) => this.#send(session, type, properties))
+    const aborted = new Promise<void>((resolve) => {
+      session.abort = async () => resolve()
+    })
+    this.#send(session, 'session.status', { status: { type: 'busy' } })
+    await Promise.race([this.maySummarize, aborted])
+    delete session.abort
+    turn.summarize(model, this.summaryError)
+    this.#becomesIdle(session)
+  }
+
   #becomesIdle(session: FakeSession): void {
     this.#send(session, 'session.status', { status: { type: 'idle' } })
     this.#send(session, 'session.idle', {})
@@ -403,6 +423,13 @@ class FakeTurn {
     message.parts.push(part)
     this.send('message.part.updated', { part })
     this.send('session.status', { status: { type: 'busy' } })
+  }
+
+  summarize(model: Record<string, unknown>, error: object | undefined): void {
+    this.#newMessage('user', { model })
+    this.#message = this.#newMessage('assistant', { summary: true, ...(error && { error }) })
+    if (!error) this.#part({ type: 'step-finish', reason: 'stop', tokens: TOKENS, cost: 0 })
+    this.complete()
   }
 
   async play(prompt: string, environment: NodeJS.ProcessEnv): Promise<void> {

@@ -373,6 +373,56 @@ describe('two prompts in one session', () => {
   })
 })
 
+describe('a compaction', () => {
+  it('is done with the model of the session, and costs what it did', async () => {
+    const stage = await ServerStage.open()
+    const backend = stage.backend()
+    const { sessionId = '' } = (await stage.see({ prompt: hello }, { backend })).result
+    const { types, result } = await stage.see({ prompt: '/compact', isCommand: true, sessionId }, { backend })
+    const [asked] = stage.asked('POST', /summarize$/)
+    const next = await stage.see({ prompt: hello, sessionId }, { backend })
+    expect([types, result.finalOutput, result.usage?.inputTokens, asked?.body, next.output]).toEqual([
+      'started complete',
+      '',
+      70,
+      { providerID: 'fake', modelID: 'model' },
+      'Hello',
+    ])
+  })
+
+  it('of a session in which nothing was said is not asked for', async () => {
+    const stage = await ServerStage.open()
+    const { result } = await stage.see({ prompt: '/compact', isCommand: true, sessionId: 'ses_known' })
+    expect([result.finalOutput, stage.asked('POST', /summarize$/)]).toEqual(['There is nothing to compact.', []])
+  })
+
+  it('fails with the reason why there is no summary', async () => {
+    const stage = await ServerStage.open()
+    const backend = stage.backend()
+    const { sessionId = '' } = (await stage.see({ prompt: hello }, { backend })).result
+    stage.server.summaryError = { name: 'APIError', data: { message: 'The key is not valid.', statusCode: 401 } }
+    const { result } = await stage.see({ prompt: '/compact', isCommand: true, sessionId }, { backend })
+    expect([result.failure?.reason, result.failure?.message]).toEqual(['auth', 'The key is not valid.'])
+  })
+
+  it('is stopped at once', async () => {
+    const stage = await ServerStage.open()
+    const backend = stage.backend()
+    const controller = new AbortController()
+    const { sessionId = '' } = (await stage.see({ prompt: hello }, { backend })).result
+    stage.server.maySummarize = new Promise(() => {})
+    const compacting = stage.see(
+      { prompt: '/compact', isCommand: true, sessionId },
+      { backend, signal: controller.signal },
+    )
+    await until(() => stage.asked('POST', /summarize$/).length === 1, 'the request')
+    controller.abort()
+    const { result } = await compacting
+    const next = await stage.see({ prompt: hello, sessionId }, { backend })
+    expect([result.failure?.reason, next.output]).toEqual(['cancelled', 'Hello'])
+  })
+})
+
 describe('a turn that is ended', () => {
   it('is over when its tools are', async () => {
     const stage = await ServerStage.open()
@@ -564,7 +614,8 @@ describe('the backend', () => {
       supportsMaxTurns: true,
       supportsStreaming: true,
       supportsCommands: false,
-      supportsCompact: false,
+      supportsCompact: true,
+      remembersPausedTurns: true,
       supportedModels: [],
       maxPromptLength: 0,
     })

@@ -31,6 +31,10 @@ const STATEMENTS = [
     backend text,
     model text,
     queue_mode text,
+    title text,
+    is_pinned integer not null default 0,
+    is_archived integer not null default 0,
+    edited_at bigint,
     last_seq bigint not null,
     created_at bigint not null,
     updated_at bigint not null,
@@ -38,6 +42,18 @@ const STATEMENTS = [
   )`,
   'create index conversations_by_use on conversations (channel, updated_at)',
   'create index conversations_by_time on conversations (updated_at)',
+  'create index conversations_pinned on conversations (updated_at) where is_pinned = 1',
+  'create index conversations_edited on conversations (edited_at) where edited_at is not null',
+
+  `create table deleted_conversations (
+    id text primary key,
+    channel text not null,
+    address text not null,
+    project_id text,
+    is_private integer not null,
+    deleted_at bigint not null
+  )`,
+  'create index deleted_conversations_by_time on deleted_conversations (deleted_at)',
 
   `create table messages (
     id text primary key,
@@ -156,6 +172,19 @@ const STATEMENTS = [
   `create index outbox_pending on outbox (conversation_id, seq) where state = 'pending'`,
   `create index outbox_due on outbox (due_at) where state = 'pending'`,
   `create index outbox_undelivered on outbox (settled_at) where state = 'undelivered'`,
+
+  `create table uploads (
+    id text primary key,
+    conversation_id text not null,
+    message_id text,
+    name text not null,
+    media_type text not null,
+    bytes bigint not null,
+    created_at bigint not null
+  )`,
+  'create index uploads_of_conversation on uploads (conversation_id)',
+  'create index uploads_of_message on uploads (message_id) where message_id is not null',
+  'create index uploads_untaken on uploads (created_at) where message_id is null',
 
   `create table sessions (
     conversation_id text primary key,
