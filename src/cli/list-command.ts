@@ -22,7 +22,9 @@ export function defineList(
 }
 
 export function addListFlags(command: Command): Command {
-  return command.option('-n, --limit <number>', 'how many at most', countArgument, 50).option('--json', 'print JSON')
+  return command
+    .option('-n, --limit <number>', 'most entries to show', countArgument, 50)
+    .option('--json', 'print JSON')
 }
 
 export function listOptions({ limit, json }: ListFlags): ListOptions {

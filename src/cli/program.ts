@@ -55,12 +55,12 @@ const COMMANDS: ((program: Command, context: CommandContext) => void)[] = [
 
 export function createProgram(environment: NodeJS.ProcessEnv): Command {
   const program = new Command('aetheel')
-    .description('Talk to coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Pi) through one interface.')
+    .description('Talk to coding agents: Claude Code, Codex, Gemini CLI, OpenCode, Pi.')
     .version(packageVersion())
-    .option('--config <file>', 'configuration file (JSON5)')
-    .showHelpAfterError('"--help" says what there is.')
+    .option('--config <file>', 'settings file (JSON5)')
+    .showHelpAfterError('Use --help to list commands and options.')
     .usage('[options] [command]')
-    .addHelpText('after', '\nWithout a command: sets it up and starts it; once that is done, shows how things are.')
+    .addHelpText('after', '\nWithout a command: set up and start; later, show the status.')
     .helpCommand(true)
     .allowExcessArguments()
   const context = new CommandContext(environment, () => program.opts<{ config?: string }>().config)

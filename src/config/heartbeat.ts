@@ -14,28 +14,25 @@ export const heartbeatSchema = z.strictObject({
   to: text()
     .exactOptional()
     .describe(
-      'Who is told, as whatsapp:+4915112345678 or discord:<channel id>. Left out, the first number of allowFrom, else outputChannelId.',
+      'Who is told, such as whatsapp:+4915112345678 or discord:<channel id>. Default: the first number of allowFrom, else outputChannelId.',
     ),
   activeHours: z
     .strictObject({
-      from: timeOfDay().describe('The first minute of the day in which it looks.'),
-      to: timeOfDay().describe('The first minute in which it no longer does; before "from", that of the next day.'),
+      from: timeOfDay().describe('The first minute of the day with heartbeats.'),
+      to: timeOfDay().describe('The first minute without. If before "from", on the next day.'),
     })
     .exactOptional()
-    .describe('Left out, day and night.'),
-  timeZone: timeZone().exactOptional().describe("In which activeHours and days are counted. Left out, the machine's."),
+    .describe('By default day and night.'),
+  timeZone: timeZone().exactOptional().describe("The time zone of activeHours and days. Default: the machine's."),
   dailyTokens: whole(1).default(200_000).describe('How many tokens heartbeats may use in a day before they pause.'),
   probe: argv()
     .exactOptional()
-    .describe('A command that is asked first: only if it prints something, or fails, the agent looks.'),
+    .describe('A command to run first. The agent wakes only if it prints something or fails.'),
   whenUnchanged: z
     .enum(['skip', 'run'])
     .default('skip')
-    .describe('What happens when nothing was found last time and heartbeat.md is as it was.'),
-  session: z
-    .enum(['own', 'shared'])
-    .default('own')
-    .describe('Whether it has a fresh session each time, or looks in that of the conversation.'),
+    .describe('What to do if the last heartbeat was quiet and nothing has changed.'),
+  session: z.enum(['own', 'shared']).default('own').describe('A fresh session each time, or that of the conversation.'),
 })
 
 export type HeartbeatConfig = z.output<typeof heartbeatSchema>

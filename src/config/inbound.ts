@@ -5,12 +5,14 @@ import { quote } from './problems.js'
 import { argv, backend, isObject, phoneNumber, text, whole } from './values.js'
 
 const replyAgentSchema = z.strictObject({
-  kind: backend().describe('Which agent answers.'),
+  kind: backend().describe('The agent that answers.'),
   format: z
     .enum(['text', 'json'])
     .exactOptional()
-    .describe('How its command line prints. Left out, as it streams best; with "text" it has no session and no usage.'),
-  identityPrefix: text().exactOptional().describe('What stands before each message, with a blank line after it.'),
+    .describe(
+      'How its command line prints. By default as it streams best; with "text" it has no session and no usage.',
+    ),
+  identityPrefix: text().exactOptional().describe('Put before each message, with a blank line after it.'),
 })
 
 const replySessionSchema = z.strictObject({
@@ -18,27 +20,27 @@ const replySessionSchema = z.strictObject({
     .enum(['per-sender', 'global'])
     .default('per-sender')
     .describe('Whether each person has a session, or all share one.'),
-  idleMinutes: whole(1).default(60).describe('After so many minutes of silence a new session begins.'),
+  idleMinutes: whole(1).default(60).describe('Silence in minutes after which a new session starts.'),
   heartbeatIdleMinutes: whole(1)
     .exactOptional()
-    .describe('The same for heartbeats in the shared session. Left out, idleMinutes.'),
+    .describe('The same for heartbeats in the shared session. Default: idleMinutes.'),
   resetTriggers: z
     .array(text())
     .default(['/new'])
-    .describe('Words that begin a new session: alone, or before the first message of it.'),
+    .describe('Words that start a new session: alone, or before its first message.'),
   sessionArgNew: z
     .array(z.string())
     .exactOptional()
-    .describe("Arguments that begin a session, in place of the agent's own."),
+    .describe("Arguments that start a session, instead of the agent's own."),
   sessionArgResume: z
     .array(z.string())
     .exactOptional()
-    .describe("Arguments that continue a session, in place of the agent's own."),
-  sessionIntro: text().exactOptional().describe('What stands before the first message of a session.'),
+    .describe("Arguments that continue a session, instead of the agent's own."),
+  sessionIntro: text().exactOptional().describe('Put before the first message of a session.'),
   sendSystemOnce: z
     .boolean()
     .default(false)
-    .describe('Whether bodyPrefix and identityPrefix stand before the first message of a session only.'),
+    .describe('Put bodyPrefix and identityPrefix before the first message of a session only.'),
 })
 
 const replySchema = z
@@ -48,20 +50,22 @@ const replySchema = z
     agent: replyAgentSchema.exactOptional().describe('The agent, in mode "command".'),
     command: argv()
       .exactOptional()
-      .describe('How the agent is started: its executable and further arguments, with templates such as {{Body}}.'),
-    cwd: text().exactOptional().describe("Where the agent works. A relative path begins at this file's directory."),
+      .describe('The executable of the agent and more arguments, with placeholders such as {{Body}}.'),
+    cwd: text().exactOptional().describe("Where the agent works. A relative path starts at this file's directory."),
     session: replySessionSchema.exactOptional(),
-    timeoutSeconds: whole(1, 86_400).default(600).describe('The longest that one turn may take, in seconds.'),
-    bodyPrefix: text().exactOptional().describe('What stands right before each message.'),
+    timeoutSeconds: whole(1, 86_400).default(600).describe('Time limit of one turn, in seconds.'),
+    bodyPrefix: text().exactOptional().describe('Put directly before each message.'),
     mediaUrl: text()
       .refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), {
         error: 'must be a URL that begins with https:// or http://',
       })
       .exactOptional()
-      .describe('What is sent with an answer that names no file: an https URL.'),
-    mediaMaxMb: whole(1, 100).default(5).describe('The largest file that is sent, in MB.'),
-    typingIntervalSeconds: whole(1, 3600).default(8).describe('How often the person is shown that an answer comes.'),
-    heartbeatMinutes: whole(0).exactOptional().describe('As everyMinutes of the block heartbeat. 0: never.'),
+      .describe('Sent with an answer that names no file: an https URL.'),
+    mediaMaxMb: whole(1, 100).default(5).describe('The largest file to send, in MB.'),
+    typingIntervalSeconds: whole(1, 3600)
+      .default(8)
+      .describe('How often to show that the agent is typing, in seconds.'),
+    heartbeatMinutes: whole(0).exactOptional().describe('Same as heartbeat.everyMinutes. 0: never.'),
     allowFrom: z
       .array(
         z.union([z.literal('*'), phoneNumber()], {
@@ -69,12 +73,12 @@ const replySchema = z
         }),
       )
       .exactOptional()
-      .describe('The numbers that may write, as +4915112345678; "*" for everybody. Left out, nobody.'),
-    responsePrefix: text().exactOptional().describe('What stands before each answer.'),
+      .describe('The numbers that may write, such as +4915112345678; "*" for everybody. By default nobody.'),
+    responsePrefix: text().exactOptional().describe('Put before each answer.'),
     transcribeAudio: z
       .strictObject({
-        command: argv().describe('Prints the text of the audio file {{MediaPath}}; without a shell.'),
-        timeoutSeconds: whole(1, 3600).default(45).describe('The longest that it may take, in seconds.'),
+        command: argv().describe('Prints the text of the audio file {{MediaPath}}. Run without a shell.'),
+        timeoutSeconds: whole(1, 3600).default(45).describe('Time limit, in seconds.'),
       })
       .exactOptional()
       .describe('How voice messages become text.'),

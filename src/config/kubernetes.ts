@@ -23,17 +23,17 @@ export const labelKey = () =>
 
 export const podSchema = z
   .strictObject({
-    context: contextName().exactOptional().describe('The context of the kubeconfig; left out, kubernetesContext.'),
-    namespace: kubernetesName('namespace').exactOptional().describe('Left out, kubernetesNamespace.'),
+    context: contextName().exactOptional().describe('The context of the kubeconfig. Default: kubernetesContext.'),
+    namespace: kubernetesName('namespace').exactOptional().describe('The namespace. Default: kubernetesNamespace.'),
     name: kubernetesName('name of a pod').exactOptional().describe('The pod.'),
     selector: z
       .string()
       .regex(POD_PATTERNS.selector, { error: 'must be labels, such as app=web,tier=dev' })
       .exactOptional()
-      .describe('Labels, as app=web: the first pod by name that has them and is ready.'),
+      .describe('Labels, such as app=web: the first ready pod by name that has them.'),
     container: kubernetesName('name of a container')
       .exactOptional()
-      .describe("The container; left out, the pod's default one."),
+      .describe("The container. Default: the pod's default one."),
   })
   .refine((pod) => (pod.name === undefined) !== (pod.selector === undefined), {
     error: 'needs either "name" or "selector", and not both',

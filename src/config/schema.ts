@@ -93,17 +93,17 @@ const hookSchema = z
       .union([z.array(hookName).min(1), hookName.transform((name) => [name])], {
         error: `must be one of ${HOOK_NAMES.join(', ')}, or a list of them`,
       })
-      .describe('What calls the hook: one name, or a list of them.'),
+      .describe('The event that calls the hook, or a list of them.'),
     command: argv()
       .exactOptional()
-      .describe('An executable and its arguments, started without a shell. It gets JSON on stdin.'),
+      .describe('An executable and its arguments, run without a shell. It gets JSON on stdin.'),
     url: text()
       .refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), {
         error: 'must be a URL that begins with http:// or https://',
       })
       .exactOptional()
-      .describe('A URL that is called by POST with JSON.'),
-    timeoutMs: whole(1, 300_000).default(10_000).describe('The longest that one call may take, in milliseconds.'),
+      .describe('A URL that receives JSON by POST.'),
+    timeoutMs: whole(1, 300_000).default(10_000).describe('Time limit of one call, in milliseconds.'),
   })
   .refine((hook) => (hook.command === undefined) !== (hook.url === undefined), {
     error: 'needs either "command" or "url", and not both',
@@ -113,30 +113,30 @@ const hookSchema = z
 
 const projectSchema = z
   .strictObject({
-    name: text().exactOptional().describe('A name for people; left out, the id.'),
+    name: text().exactOptional().describe('A name for people. Default: the id.'),
     directory: text()
       .exactOptional()
       .describe(
-        "Where the agent works. A relative path begins at this file's directory. In a pod it is absolute; left out there, /workspace.",
+        "Where the agent works. A relative path starts at this file's directory. In a pod it is absolute, by default /workspace.",
       ),
-    pod: podSchema.exactOptional().describe('The pod in which the agent runs, through kubectl exec; left out, here.'),
-    backend: backend().exactOptional().describe('The agent of this project; left out, that of agentBackend.'),
+    pod: podSchema
+      .exactOptional()
+      .describe('The pod in which the agent runs, through kubectl exec. Default: this machine.'),
+    backend: backend().exactOptional().describe('The agent of this project. Default: agentBackend.'),
     agentMode: z
       .enum(AGENT_MODES)
       .exactOptional()
-      .describe('Whether its process ends with each turn or stays; left out, as agentMode says.'),
+      .describe('Whether its process stays after a turn. Default: agentMode.'),
     agentPermissions: z
       .enum(PERMISSIONS)
       .exactOptional()
-      .describe('Whether a person is asked before the agent uses a tool; left out, as agentPermissions says.'),
+      .describe('Whether a person is asked before the agent uses a tool. Default: agentPermissions.'),
     model: text().exactOptional().describe("The model, by the agent's own name for it."),
-    allowedTools: tools()
-      .exactOptional()
-      .describe('The tools that the agent may use; left out, those of allowedTools.'),
-    queryTimeoutMs: whole(1).exactOptional().describe('The longest that one turn may take, in milliseconds.'),
+    allowedTools: tools().exactOptional().describe('The tools that the agent may use. Default: allowedTools.'),
+    queryTimeoutMs: whole(1).exactOptional().describe('Time limit of one turn, in milliseconds.'),
     maxTurns: maxTurnsSchema
       .exactOptional()
-      .describe('How many times the agent may go back to its model within one turn.'),
+      .describe('How many times the agent may go back to its model before it pauses.'),
     isUntrusted: z
       .boolean()
       .exactOptional()
@@ -189,214 +189,207 @@ export const DEFAULT_OPENCODE_USERNAME = 'opencode'
 
 /** The configuration file. The environment has the same settings under the names in `VARIABLES`. */
 export const settingsSchema = z.strictObject({
-  $schema: z.string().exactOptional().describe('Where the JSON Schema of this file is, for editors.'),
+  $schema: z.string().exactOptional().describe('The JSON Schema of this file, for editors.'),
   agentBackend: answeringBackend()
     .exactOptional()
     .describe(
-      'The agent that answers. Left out, that of codeAgentDefault, else claude. demo: the built-in demonstration agent, without a model.',
+      'The agent that answers. Default: codeAgentDefault, else claude. demo is the built-in demo agent, without a model.',
     ),
   backendCliPath: text()
     .exactOptional()
-    .describe('The executable of that agent: a name looked up in PATH, or a path. Left out, the name of the agent.'),
+    .describe('The executable of that agent: a name in PATH, or a path. Default: the name of the agent.'),
   agentMode: z
     .enum(AGENT_MODES)
     .default('auto')
     .describe(
-      'Whether the process of an agent ends with each turn (oneshot) or stays for the next (live). auto: live where the installed version is known to work so.',
+      'Whether the process of an agent ends with each turn (oneshot) or stays for the next (live). auto: live if the installed version is known to support it.',
     ),
   liveIdleMs: whole(1, MAX_TIMER_MS)
     .default(600_000)
-    .describe('A process that stays and that nobody has used for so many milliseconds is ended.'),
+    .describe('A warm process that was not used for this many milliseconds is ended.'),
   liveMaxProcesses: whole(1, 1000)
     .default(8)
-    .describe('How many processes may stay; the one that was used longest ago makes place.'),
+    .describe('How many warm processes to keep. The least recently used one is ended first.'),
   liveMaxMemoryMb: whole(1, 1_000_000)
     .default(4096)
-    .describe('How much memory they may take together, in MB, where the system tells it (Linux).'),
+    .describe('How much memory they may use together, in MB. Linux only.'),
   liveSpare: z
     .boolean()
     .default(false)
-    .describe('Whether a process is started ahead for the next new conversation, where each has its own.'),
+    .describe('Start a process ahead for the next new conversation, for agents with one process per conversation.'),
   agentPermissions: z
     .enum(PERMISSIONS)
     .default('allow')
     .describe(
-      'Whether an agent uses its tools without asking (allow), or a person is asked before those that need permission (ask).',
+      'Whether an agent uses its tools without asking (allow), or asks a person before those that need permission (ask).',
     ),
   approvalTimeoutMs: whole(1000, MAX_TIMER_MS)
     .default(600_000)
-    .describe('How long such a question waits for an answer, in milliseconds; then it counts as refused.'),
+    .describe('How long a question waits for an answer, in milliseconds. Then it counts as denied.'),
   backendModel: text().exactOptional().describe("The model, by the agent's own name for it."),
   backendMaxTurns: maxTurnsSchema
     .default(DEFAULT_MAX_TURNS)
-    .describe('How many times the agent may go back to its model within one turn.'),
+    .describe('How many times the agent may go back to its model before it pauses.'),
   allowedTools: tools().prefault([]).describe('The tools that the agent may use. Empty: every tool.'),
-  queryTimeoutMs: whole(1).default(1_800_000).describe('The longest that one turn may take, in milliseconds.'),
+  queryTimeoutMs: whole(1).default(1_800_000).describe('Time limit of one turn, in milliseconds.'),
   messageTimeoutMs: whole(1)
     .default(3_600_000)
-    .describe('The longest that all attempts at one message may take together, in milliseconds.'),
+    .describe('Time limit of all attempts at one message together, in milliseconds.'),
   queryTimeoutRetries: whole(0, MAX_RETRIES)
     .default(MAX_RETRIES)
-    .describe('How many times a turn that took too long is tried again. 0: never.'),
+    .describe('How many times to retry a turn after a time-out. 0: never.'),
   idleTimeoutMs: whole(0)
     .default(DEFAULT_IDLE_TIMEOUT_MS)
-    .describe('An agent that prints nothing for so many milliseconds is ended. 0: never.'),
+    .describe('An agent that prints nothing for this many milliseconds is ended. 0: never.'),
   workingDir: text()
     .exactOptional()
     .describe(
-      "Where the agent works. A relative path begins at this file's directory. Left out, the current directory.",
+      "Where the agent works. A relative path starts at this file's directory. Default: the current directory.",
     ),
-  agentEnvPass: list()
-    .prefault([])
-    .describe('Further variables of the environment that agents may see, as names or PREFIX_*.'),
+  agentEnvPass: list().prefault([]).describe('More environment variables that agents may see, as names or PREFIX_*.'),
   logLevel: z
     .enum(LOG_LEVELS)
     .exactOptional()
-    .describe('What is logged, on stderr. Left out, each command has its own.'),
+    .describe('The level of the log on stderr. By default each command has its own.'),
   databaseUrl: text()
     .refine(isPostgresUrl, { error: 'must be a URL such as postgres://user:password@host:5432/name' })
     .exactOptional()
-    .describe('A PostgreSQL database, as postgres://user:password@host:5432/name. Left out, an SQLite file.'),
-  maxConcurrentQueries: whole(1, 1000).default(5).describe('How many conversations are answered at the same time.'),
+    .describe('A PostgreSQL database, such as postgres://user:password@host:5432/name. Default: an SQLite file.'),
+  maxConcurrentQueries: whole(1, 1000).default(5).describe('How many conversations are answered at once.'),
   maxQueueDepth: whole(1, 1_000_000)
     .default(100)
-    .describe('How many messages of one conversation may wait; further ones are refused.'),
+    .describe('How many messages of a conversation may wait. Further ones are refused.'),
   queueMode: z
     .enum(QUEUE_MODES)
     .default('followup')
     .describe(
-      "What becomes of a person's message that comes while the agent works: it waits for its own turn (followup), shares one with all that wait (collect), ends what runs (interrupt), or is told to the agent at once (steer).",
+      'What happens to a message that arrives while the agent works: it waits for its own turn (followup), shares one with all that wait (collect), stops the running turn (interrupt), or goes to the agent at once (steer).',
     ),
   maxWaitingCommands: whole(1, 1_000_000)
     .default(100)
-    .describe('How many commands of one project, which came over HTTP, may wait; further ones are refused.'),
+    .describe('How many HTTP commands of a project may wait. Further ones are refused.'),
   replyExpiryMs: whole(1, MAX_AGE_MS)
     .default(900_000)
-    .describe('A reply that could not be delivered for so many milliseconds is kept as undelivered.'),
+    .describe('A reply that could not be delivered for this many milliseconds is kept as undelivered.'),
   sessionIdleMs: whole(0, MAX_AGE_MS)
     .default(7 * DAY_MS)
-    .describe('A conversation that was silent for so many milliseconds begins a new session. 0: never.'),
+    .describe('A conversation that was silent for this many milliseconds starts a new session. 0: never.'),
   leaseMs: whole(1000, MAX_TIMER_MS)
     .default(30_000)
-    .describe('How long the work of a gateway that gives no sign stays its own, in milliseconds.'),
+    .describe('After this many milliseconds without a sign, another gateway takes over the work of a gateway.'),
   drainTimeoutMs: whole(0, MAX_TIMER_MS)
     .default(30_000)
-    .describe('How long running turns may go on when the gateway is stopped, in milliseconds. 0: not at all.'),
+    .describe('How long running turns may continue when the gateway stops, in milliseconds. 0: not at all.'),
   promptDir: text()
     .exactOptional()
     .describe(
-      "The directory of the prompt files. A relative path begins at this file's directory. Left out, prompt in the data directory.",
+      "The directory of the prompt files. A relative path starts at this file's directory. Default: prompt in the data directory.",
     ),
   hooks: z.array(hookSchema).default([]).describe('Commands or URLs that are called when something happens.'),
-  projects: projectsSchema.default({}).describe('Directories that conversations can work in, by their ids.'),
+  projects: projectsSchema.default({}).describe('Projects: directories that conversations can work in, by id.'),
   defaultProject: text()
     .exactOptional()
     .describe(
-      'The project, one of projects, of conversations in the terminal, on Discord and in the dashboard that have no other. Left out, these work in workingDir.',
+      'One of projects, for conversations in the terminal, on Discord and in the dashboard that have no other. By default they work in workingDir.',
     ),
   discordBotToken: discordTokenSchema
     .exactOptional()
-    .describe('The token of the Discord bot, from its page Bot in the Developer Portal. Left out, no Discord.'),
+    .describe('The token of the Discord bot, from its page Bot in the Developer Portal. Without it, no Discord.'),
   discordOwnerId: snowflake()
     .exactOptional()
-    .describe('The Discord user who may always talk to the bot. Left out, the owner of the application.'),
+    .describe('The Discord user who may always talk to the bot. Default: the owner of the application.'),
   discordGuilds: snowflakes()
     .prefault([])
     .describe('The Discord servers in which people may talk to the bot. Empty: any server.'),
   discordChannels: snowflakes()
     .prefault([])
-    .describe('The Discord channels in which people may talk to the bot, and in their threads. Empty: any channel.'),
+    .describe('The Discord channels in which people may talk to the bot, including their threads. Empty: any channel.'),
   discordUsers: snowflakes().prefault([]).describe('The Discord users who may talk to the bot, beside its owner.'),
   discordRoles: snowflakes().prefault([]).describe('The Discord roles whose members may talk to the bot.'),
-  discordThreads: z.boolean().default(true).describe('Whether a mention in a Discord channel opens a thread.'),
-  discordFooter: z
-    .boolean()
-    .default(true)
-    .describe('Whether a quiet line below each answer on Discord tells its model, time and cost.'),
+  discordThreads: z.boolean().default(true).describe('Open a thread for a mention in a Discord channel.'),
+  discordFooter: z.boolean().default(true).describe('Show model, time and cost below each answer on Discord.'),
   outputChannelId: snowflake()
     .exactOptional()
-    .describe('The Discord channel for what answers no message, such as the results of scheduled work.'),
+    .describe('The Discord channel for answers without a message, such as results of scheduled work.'),
   discordApiUrl: text()
     .refine((url) => isServerUrl(url) && !/\/v\d+\/*$/.test(url), {
       error: 'must be a URL such as https://discord.com/api, without user, query and version at the end',
     })
     .transform((url) => url.replace(/\/+$/, ''))
     .prefault('https://discord.com/api')
-    .describe('Where the API of Discord is reached, for a proxy.'),
-  attachmentMaxMb: whole(1, 500).default(25).describe('The largest file that is taken with a message, in MB.'),
+    .describe('The address of the Discord API, for a proxy.'),
+  attachmentMaxMb: whole(1, 500).default(25).describe('The largest file accepted with a message, in MB.'),
   attachmentTypes: listOf(z.array(mimeType()), 'must be a list of MIME types, such as image/png or image/*')
     .prefault(DEFAULT_ATTACHMENT_TYPES)
-    .describe('The kinds of files that are taken with a message, as image/png or image/*. Empty: none.'),
+    .describe('The MIME types of files accepted with a message, such as image/png or image/*. Empty: none.'),
   mediaRoots: listOf(z.array(text()), 'must be a list of directories')
     .prefault([])
-    .describe('Further directories whose files an agent may send, beside the one it works in.'),
+    .describe('More directories whose files an agent may send, besides the one it works in.'),
   opencodeEnabled: z
     .boolean()
     .default(false)
-    .describe('Whether OpenCode is reached as a server (opencode serve) in place of one process per turn.'),
+    .describe('Use an OpenCode server (opencode serve) for every turn. false: as agentMode says.'),
   opencodeManaged: z
     .boolean()
     .default(false)
-    .describe('Whether the gateway starts that server itself; then neither URL nor password is needed.'),
+    .describe('The gateway starts that server. Then leave out URL, user name and password.'),
   opencodeUrl: serverUrl(DEFAULT_OPENCODE_URL)
     .prefault(DEFAULT_OPENCODE_URL)
-    .describe('Where a server that runs already is reached.'),
-  opencodeUsername: text().default(DEFAULT_OPENCODE_USERNAME).describe('The user name for it.'),
-  opencodePassword: text().exactOptional().describe('The password for it, its OPENCODE_SERVER_PASSWORD.'),
-  kubectlPath: text().default('kubectl').describe('kubectl, 1.30 or newer: a name looked up in PATH, or a path.'),
+    .describe('The address of your own server.'),
+  opencodeUsername: text().default(DEFAULT_OPENCODE_USERNAME).describe('Its user name, its OPENCODE_SERVER_USERNAME.'),
+  opencodePassword: text().exactOptional().describe('Its password, its OPENCODE_SERVER_PASSWORD.'),
+  kubectlPath: text().default('kubectl').describe('kubectl 1.30 or newer: a name in PATH, or a path.'),
   kubernetesContext: contextName()
     .exactOptional()
-    .describe('The context of the kubeconfig for pods that name none. Left out, the current one.'),
+    .describe('The kubeconfig context of pods that name none. Default: the current one.'),
   kubernetesNamespace: kubernetesName('namespace')
     .exactOptional()
-    .describe('The namespace of pods that name none. Left out, that of the context.'),
+    .describe('The namespace of pods that name none. Default: that of the context.'),
   kubernetesLabel: labelKey()
     .default('rdev.orchard9.ai/agent-provider')
-    .describe('The label by which "aetheel projects discover" finds pods; its value is the agent.'),
-  codeAgentDefault: backend().exactOptional().describe('The agent of new projects. Left out, that of agentBackend.'),
+    .describe('The label that "aetheel projects discover" looks for. Its value is the agent.'),
+  codeAgentDefault: backend().exactOptional().describe('The agent of new projects. Default: agentBackend.'),
   projectRoots: listOf(z.array(text()).min(1), 'must be a list of directories')
     .exactOptional()
     .describe(
-      'The directories in which projects may be made by the HTTP API and the command line; new ones go into the first. Left out, projects in the data directory.',
+      'The directories in which the HTTP API and the command line may create projects. New ones go into the first. Default: aetheel-projects beside the data directory.',
     ),
-  templateDir: text().exactOptional().describe('A directory of your own project templates, a directory each.'),
-  httpEnabled: z.boolean().default(true).describe('Whether the gateway serves the HTTP API.'),
+  templateDir: text().exactOptional().describe('A directory with your own project templates, one directory each.'),
+  httpEnabled: z.boolean().default(true).describe('Serve the HTTP API.'),
   httpHost: text()
     .refine((host) => isIP(host) !== 0 || isHostName(host), {
       error: 'must be an address or a host name, such as 127.0.0.1, without http:// and without a port',
     })
     .default('127.0.0.1')
     .describe('The address on which the HTTP API listens.'),
-  httpPort: whole(0, 65_535).default(7433).describe('The port on which the HTTP API listens. 0: any that is free.'),
+  httpPort: whole(0, 65_535).default(7433).describe('The port on which the HTTP API listens. 0: any free port.'),
   httpAllowedHosts: listOf(
     z.array(allowedHost()),
     'must be a list of hosts, such as gateway.example or gateway.example:8443',
   )
     .prefault([])
-    .describe('Further names under which the HTTP API is reached, as behind a proxy: host or host:port.'),
+    .describe('More names under which the HTTP API is reached, such as that of a proxy: host or host:port.'),
   publicUrl: serverUrl('https://gateway.example')
     .exactOptional()
-    .describe('Where Twilio reaches this gateway. Left out, WhatsApp is asked for messages again and again.'),
+    .describe('Where Twilio reaches this gateway. Without it, the gateway polls Twilio for messages.'),
   twilioAccountSid: text()
     .regex(/^AC[0-9a-f]{32}$/i, { error: 'must be the Account SID of Twilio: AC and 32 hexadecimal digits' })
     .exactOptional()
-    .describe('The Account SID of Twilio, from its console. Left out, no WhatsApp.'),
+    .describe('The Account SID of Twilio, from its console. Without it, no WhatsApp.'),
   twilioAuthToken: text().exactOptional().describe('The Auth Token of that account. Webhooks are checked with it.'),
-  twilioApiKey: text().exactOptional().describe('An API key (SK…) to be used for requests in place of the Auth Token.'),
+  twilioApiKey: text().exactOptional().describe('An API key (SK…) to use for requests instead of the Auth Token.'),
   twilioApiSecret: text().exactOptional().describe('The secret of that API key.'),
   twilioWhatsappFrom: phoneNumber()
     .exactOptional()
-    .describe('The WhatsApp number of the gateway at Twilio, as whatsapp:+14155238886 or +14155238886.'),
+    .describe("The gateway's WhatsApp number at Twilio, such as +14155238886 or whatsapp:+14155238886."),
   twilioApiUrl: serverUrl('https://api.twilio.com')
     .prefault('https://api.twilio.com')
-    .describe('Where the API of Twilio is reached, for a proxy.'),
+    .describe('The address of the Twilio API, for a proxy.'),
   whatsappPollSeconds: whole(5, 3600)
     .default(5)
-    .describe('How often Twilio is asked for new messages where there is no publicUrl, in seconds.'),
+    .describe('How often to poll Twilio for messages without a publicUrl, in seconds.'),
   inbound: inboundSchema.exactOptional().describe('How WhatsApp messages are answered.'),
-  heartbeat: heartbeatSchema
-    .exactOptional()
-    .describe('When the agent looks by itself whether there is something to do. Left out, never.'),
+  heartbeat: heartbeatSchema.exactOptional().describe('When to wake the agent to check a list. By default never.'),
 })
 
 export type HookConfig = z.output<typeof hookSchema>

@@ -8,7 +8,7 @@ import { table } from '../table.js'
 export function registerAgents(program: Command, context: CommandContext): void {
   program
     .command('agents')
-    .description('List the agents: which are installed and logged in, what they can do, and what to do about them.')
+    .description('List agents: installed, logged in, what they can do, and what to do about them.')
     .action(async () => {
       const config = context.readConfig()
       const storedVariables = await context.storedVariables(config)

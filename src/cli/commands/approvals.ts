@@ -14,14 +14,12 @@ import { age, listing, localTime, type ListOptions, prefixOf, severalIds, shortI
 import { table } from '../table.js'
 
 export function registerApprovals(program: Command, context: CommandContext): void {
-  const approvals = program
-    .command('approvals')
-    .description('What agents ask to be allowed, and what needs no question.')
+  const approvals = program.command('approvals').description('Answer what agents ask for, and manage rules.')
   const list = approvals.command('list', { isDefault: true })
-  defineList(list, 'List what was asked, the newest first.', context, approvalsList)
+  defineList(list, 'List questions, newest first.', context, approvalsList)
   approvals
     .command('show')
-    .description('Show what an agent asks for, with its whole input.')
+    .description('Show a question with its whole input.')
     .argument('<id>', 'its id, or the beginning of it')
     .option('--json', 'print JSON')
     .action((id: string, flags: { json?: true }) =>
@@ -31,24 +29,24 @@ export function registerApprovals(program: Command, context: CommandContext): vo
     .command('allow')
     .description('Allow what an agent asks for.')
     .argument('<id>', 'its id, or the beginning of it')
-    .addOption(new Option('--always', 'exactly this from now on, without a question').conflicts('tool'))
-    .option('--tool', 'all that the tool does in this project, without a question')
+    .addOption(new Option('--always', 'always allow exactly this').conflicts('tool'))
+    .option('--tool', 'always allow this tool in this project')
     .action((id: string, { always, tool }: { always?: true; tool?: true }) => {
       const answer = defined({ decision: 'allow', remember: tool ? 'tool' : always ? 'this' : undefined })
       return context.operate((control) => approvalsAnswer(control, id, answer))
     })
   approvals
     .command('deny')
-    .description('Refuse it.')
+    .description('Deny what an agent asks for.')
     .argument('<id>', 'its id, or the beginning of it')
-    .option('--message <text>', 'what the agent is told')
+    .option('--message <text>', 'a reason for the agent')
     .action((id: string, { message }: { message?: string }) =>
       context.operate((control) => approvalsAnswer(control, id, { decision: 'deny', ...(message && { message }) })),
     )
-  defineList(approvals.command('rules'), 'List what needs no question.', context, approvalRules)
+  defineList(approvals.command('rules'), 'List rules: what needs no question.', context, approvalRules)
   approvals
     .command('forget')
-    .description('Remove a rule: the agent asks again.')
+    .description('Remove a rule, so that the agent asks again.')
     .argument('<id>', 'its id, or the beginning of it')
     .action((id: string) => context.operate((control) => approvalsForget(control, id)))
 }

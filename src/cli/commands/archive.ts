@@ -11,7 +11,7 @@ export function registerArchive(program: Command, context: CommandContext): void
   const { environment, scrubber } = context
   program
     .command('archive')
-    .description('Write every conversation as Markdown again, and say where.')
+    .description('Write every conversation as Markdown again, and print where.')
     .action(() =>
       context.inspect(async (store, config, log) => {
         const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })

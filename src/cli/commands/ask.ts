@@ -44,8 +44,8 @@ interface AskOptions {
 export function registerAsk(program: Command, context: CommandContext): void {
   program
     .command('ask')
-    .description('Ask an agent one thing; the answer streams to stdout, tool activity to stderr.')
-    .argument('[prompt]', 'what to ask; read from stdin when left out')
+    .description('Ask an agent one thing, without a gateway. The answer goes to stdout, tool activity to stderr.')
+    .argument('[prompt]', 'what to ask; by default read from stdin')
     .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
     .option('-m, --model <model>', "model, by the agent's own name for it")
     .option('-s, --session <id>', 'session to continue')

@@ -42,10 +42,10 @@ const SCRIPT_RECONNECT_TIMEOUT_MS = 30_000
 export function registerChat(program: Command, context: CommandContext): void {
   program
     .command('chat')
-    .description('Talk to the gateway that runs, or without one.')
-    .option('-c, --conversation <name>', 'which conversation', nameArgument, 'default')
-    .option('-p, --project <id>', 'the project to work in from now on')
-    .option('--no-history', 'do not show what was said last')
+    .description('Chat with the agent, with or without a running gateway.')
+    .option('-c, --conversation <name>', 'the conversation', nameArgument, 'default')
+    .option('-p, --project <id>', 'work in this project from now on')
+    .option('--no-history', 'do not show the last messages')
     .action(async (flags: { conversation: string; project?: string; history: boolean }) => {
       const config = context.readConfig()
       const exitCode = await chat({

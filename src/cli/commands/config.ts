@@ -36,10 +36,10 @@ export function registerConfig(program: Command, context: CommandContext): void 
     console.log(text)
     context.endWith(exitCode)
   }
-  const config = program.command('config').description('The configuration: what is wrong with it, and what holds.')
+  const config = program.command('config').description('Check and show the configuration.')
   config
     .command('check')
-    .description('Say every problem, or that there is none.')
+    .description('Print every problem, or that there is none.')
     .action(() => print(configCheck(context.configLocation())))
   config
     .command('show')

@@ -37,14 +37,14 @@ const LINE_END_BYTES = 2
 export function registerCredentials(program: Command, context: CommandContext): void {
   const change = (work: (tools: CredentialTools) => Promise<string>): Promise<void> =>
     context.change((store, config) => work(credentialTools(store, config, context.environment)))
-  const credentials = program.command('credentials').description('Secrets for agents, kept sealed.')
-  defineList(credentials.command('list', { isDefault: true }), 'List their names.', context, credentialsList)
+  const credentials = program.command('credentials').description('Manage secrets for agents, kept encrypted.')
+  defineList(credentials.command('list', { isDefault: true }), 'List names.', context, credentialsList)
   credentials
     .command('set')
-    .description('Keep one; the value is asked for, or read from stdin.')
-    .argument('<name>', 'the variable that agents find it in')
-    .option('-p, --project <id>', 'for this project alone')
-    .option('--file', 'agents get a file, and the variable names it')
+    .description('Set a credential. The value is prompted for, or read from stdin.')
+    .argument('<name>', 'the variable in which agents find it')
+    .option('-p, --project <id>', 'only for this project')
+    .option('--file', 'pass the value as a file whose path is in the variable')
     .action((name: string, flags: { project?: string; file?: true }) =>
       change((tools) => {
         const { stdin: input, stderr: output } = process
@@ -53,15 +53,15 @@ export function registerCredentials(program: Command, context: CommandContext): 
     )
   credentials
     .command('rm')
-    .description('Forget one.')
+    .description('Remove a credential.')
     .argument('<name>')
-    .option('-p, --project <id>', 'that of this project')
+    .option('-p, --project <id>', 'the one of this project')
     .action((name: string, { project }: { project?: string }) =>
       change((tools) => credentialsRemove(tools, { name, projectId: project })),
     )
   credentials
     .command('rotate')
-    .description('Seal all of them with a new key.')
+    .description('Encrypt all of them with a new key.')
     .action(() => change(credentialsRotate))
 }
 

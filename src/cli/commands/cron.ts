@@ -32,22 +32,23 @@ interface ListedJob extends CronJob {
 }
 
 export function registerCron(program: Command, context: CommandContext): void {
-  const cron = program.command('cron').description('What the gateway does at certain times.')
-  defineList(cron.command('list', { isDefault: true }), 'List the jobs.', context, cronList)
+  const cron = program.command('cron').description('Manage scheduled jobs.')
+  defineList(cron.command('list', { isDefault: true }), 'List jobs.', context, cronList)
   cron
     .command('add')
     .description('Add a job: a prompt for the agent, or a command after "--".')
-    .argument('<name>', 'to know it by')
-    .argument('<schedule>', 'as "0 9 * * MON-FRI": minute, hour, day of the month, month, day of the week')
+    .argument('<name>', 'its name')
+    .argument('<schedule>', 'minute, hour, day of the month, month, day of the week, such as "0 9 * * MON-FRI"')
     .argument('[command...]', 'an executable and its arguments')
-    .requiredOption('-t, --to <target>', 'who is told: whatsapp:+4915112345678, discord:<channel id>, terminal:<name>')
-    .option('--prompt <text>', 'what the agent is asked')
-    .option('--zone <name>', "the time zone, as Europe/Berlin; left out, the machine's")
-    .option('-p, --project <id>', 'where it is done')
-    .addOption(
-      new Option('--session <which>', "a session of its own, or the conversation's").choices(['own', 'shared']),
+    .requiredOption(
+      '-t, --to <target>',
+      'who gets the answer: whatsapp:+4915112345678, discord:<channel id>, terminal:<name>',
     )
-    .addOption(new Option('--catch-up <rule>', 'what becomes of a time that was missed').choices(['once', 'skip']))
+    .option('--prompt <text>', 'what to ask the agent')
+    .option('--zone <name>', "time zone, such as Europe/Berlin; by default the machine's")
+    .option('-p, --project <id>', 'the project to work in')
+    .addOption(new Option('--session <which>', "a session of its own or the conversation's").choices(['own', 'shared']))
+    .addOption(new Option('--catch-up <rule>', 'what to do about a missed time').choices(['once', 'skip']))
     .action((name: string, schedule: string, argv: string[], flags: CronFlags) => {
       const { to, prompt, zone: timeZone, project: projectId, session, catchUp } = flags
       const command = argv.length > 0 ? argv : undefined
@@ -56,7 +57,7 @@ export function registerCron(program: Command, context: CommandContext): void {
     })
   cron
     .command('run')
-    .description('Do a job now.')
+    .description('Run a job now.')
     .argument('<job>', 'its name, or the beginning of its id')
     .action(async (job: string) => {
       console.log(await cronRun(context.readConfig().home, job))

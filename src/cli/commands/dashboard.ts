@@ -6,8 +6,8 @@ import { withGateway } from '../with-control.js'
 export function registerDashboard(program: Command, context: CommandContext): void {
   program
     .command('dashboard')
-    .description('Print a link to the dashboard that logs your browser in, once.')
-    .option('--open', 'open it in the browser, too')
+    .description('Print a link that logs your browser in to the dashboard, once.')
+    .option('--open', 'also open it in the browser')
     .action(async ({ open = false }: { open?: boolean }) => {
       const { environment } = context
       const { home } = context.readConfig()

@@ -22,7 +22,7 @@ const NO_PROCESS_LIMIT_MS = 10_000
 export function registerDemo(program: Command, context: CommandContext): void {
   program
     .command('demo')
-    .description('Show the main job with a built-in demonstration agent: nothing to install, no account.')
+    .description('Show what happens when a gateway is killed, with the built-in demo agent.')
     .action(async () => {
       context.endWith(await demo(context.environment, process.stdout, context.abortOn(STOP_SIGNALS)))
     })

@@ -7,11 +7,9 @@ import type { DoctorFlags } from '../doctor/doctor.js'
 export function registerDoctor(program: Command, context: CommandContext): void {
   program
     .command('doctor')
-    .description(
-      'Check agents and their logins, directories, the database, pods, Discord and WhatsApp, and say what to fix and how.',
-    )
-    .option('--live', 'let each installed agent answer once, which costs a few tokens')
-    .option('--agent <name>', `look at this agent alone: ${BACKEND_NAMES.join(', ')}`, backendArgument)
+    .description('Check agents, logins, directories, the database, pods, Discord and WhatsApp, and print what to fix.')
+    .option('--live', 'let each installed agent answer once; costs a few tokens')
+    .option('--agent <name>', `check only this agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
     .action(async (flags: DoctorFlags) => {
       // Loaded lazily: no other command needs its many parts.
       const { doctor } = await import('../doctor/doctor.js')

@@ -8,11 +8,9 @@ import { withGateway } from '../with-control.js'
 export function registerEvent(program: Command, context: CommandContext): void {
   program
     .command('event')
-    .description(
-      'Give the running gateway something to do; the answer goes to OUTPUT_CHANNEL_ID. For cron and scripts.',
-    )
-    .argument('[prompt]', 'what to do; read from stdin when left out')
-    .addOption(new Option('-k, --kind <kind>', 'what it comes from').choices(EVENT_KINDS).default('cron'))
+    .description('Give the running gateway work, from cron or a script. The answer goes to OUTPUT_CHANNEL_ID.')
+    .argument('[prompt]', 'what to do; by default read from stdin')
+    .addOption(new Option('-k, --kind <kind>', 'where it comes from').choices(EVENT_KINDS).default('cron'))
     .action(async (prompt: string | undefined, flags: { kind: (typeof EVENT_KINDS)[number] }) => {
       console.log(await sendEvent(context.readConfig().home, flags.kind, prompt ?? (await text(process.stdin))))
     })

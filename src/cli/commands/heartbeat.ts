@@ -22,10 +22,10 @@ interface StatusOptions {
 }
 
 export function registerHeartbeat(program: Command, context: CommandContext): void {
-  const heartbeat = program.command('heartbeat').description('Whether the agent looks by itself if there is work.')
+  const heartbeat = program.command('heartbeat').description('Show or run heartbeats.')
   heartbeat
     .command('status', { isDefault: true })
-    .description('Show when it looked last and looks next, why not, and what that took today.')
+    .description('Show the last and the next heartbeat, why one was skipped, and what today has used.')
     .option('--json', 'print JSON')
     .action((flags: { json?: true }) =>
       context.inspect((store, config) =>
@@ -34,8 +34,8 @@ export function registerHeartbeat(program: Command, context: CommandContext): vo
     )
   heartbeat
     .command('run')
-    .description('Let it look now.')
-    .option('-f, --force', 'whatever speaks against it')
+    .description('Wake the agent now.')
+    .option('-f, --force', 'even if there is a reason to skip it')
     .action(async (flags: { force?: true }) => {
       console.log(await heartbeatRun(context.readConfig().home, flags.force === true))
     })

@@ -6,7 +6,7 @@ import { probeAll } from '../probed-agents.js'
 export function registerInit(program: Command, context: CommandContext): void {
   program
     .command('init')
-    .description('Set up the gateway: asks, checks, and writes the configuration file.')
+    .description('Set up the gateway step by step, and write the settings file.')
     .action(async () => {
       // Loaded lazily: hardly any other command asks questions.
       const { init } = await import('../init/init.js')

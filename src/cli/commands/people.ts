@@ -7,11 +7,11 @@ import { defineList } from '../list-command.js'
 import { age, listing, type ListOptions } from '../listing.js'
 
 export function registerPeople(program: Command, context: CommandContext): void {
-  const people = program.command('people').description('Who was let in by /allow, on Discord and WhatsApp.')
-  defineList(people.command('list', { isDefault: true }), 'List them.', context, peopleList)
+  const people = program.command('people').description('Show who was let in with /allow, on Discord and WhatsApp.')
+  defineList(people.command('list', { isDefault: true }), 'List people.', context, peopleList)
   people
     .command('remove')
-    .description('Remove their access, at once.')
+    .description('Remove their access at once.')
     .argument('<person>', 'the name or the id, as "aetheel people" shows it')
     .action((person: string) => context.change((store) => peopleRemove(store, person, Date.now)))
 }

@@ -42,11 +42,11 @@ export interface ProjectFlags {
 export function registerProjects(program: Command, context: CommandContext): void {
   const change = (work: (tools: ProjectTools, config: GatewayConfig) => Promise<string>): Promise<void> =>
     context.change((store, config, log) => work(projectTools(store, config, log, context.environment), config))
-  const projects = program.command('projects').description('Directories in which agents work.')
-  defineList(projects.command('list', { isDefault: true }), 'List them.', context, projectsList)
+  const projects = program.command('projects').description('Manage the directories in which agents work.')
+  defineList(projects.command('list', { isDefault: true }), 'List projects.', context, projectsList)
   projects
     .command('show')
-    .description('Show one.')
+    .description('Show a project.')
     .argument('<id>')
     .option('--json', 'print JSON')
     .action((id: string, flags: { json?: true }) =>
@@ -54,19 +54,19 @@ export function registerProjects(program: Command, context: CommandContext): voi
     )
   projects
     .command('create')
-    .description('Make one, of a directory, a git repository, a template or a pod.')
-    .option('--id <id>', 'left out, made of the name')
+    .description('Create a project from a directory, a git repository, a template or a pod.')
+    .option('--id <id>', 'by default made from the name')
     .option('--name <name>', 'for people')
-    .option('--directory <directory>', 'one that is there, inside PROJECT_ROOTS; with a pod, in there')
-    .option('--pod <name>', 'a pod, in which the agent runs by kubectl exec')
-    .option('--pod-selector <labels>', 'labels of the pod, as app=web')
-    .option('--namespace <name>', 'of the pod')
-    .option('--context <name>', 'of the kubeconfig, for the pod')
-    .option('--container <name>', 'of the pod')
+    .option('--directory <directory>', 'an existing directory inside PROJECT_ROOTS; with a pod, one in the pod')
+    .option('--pod <name>', 'run the agent in this pod')
+    .option('--pod-selector <labels>', 'run the agent in a pod with these labels, such as app=web')
+    .option('--namespace <name>', 'namespace of the pod')
+    .option('--context <name>', 'context of the kubeconfig')
+    .option('--container <name>', 'container of the pod')
     .option('--git <url>', 'a repository to clone')
     .option('--ref <ref>', 'its branch or tag')
-    .option('--template <name>', 'a template to begin with')
-    .option('--variable <name=value...>', 'for the template')
+    .option('--template <name>', 'a template to start from')
+    .option('--variable <name=value...>', 'variables of the template')
     .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
     .option('-m, --model <model>', "model, by the agent's own name for it")
     .option('--untrusted', 'nothing in its directory may configure the agent')
@@ -75,11 +75,11 @@ export function registerProjects(program: Command, context: CommandContext): voi
     )
   projects
     .command('discover')
-    .description('Make projects of the pods that have the label KUBERNETES_LABEL, whose value is the agent.')
-    .option('--namespace <name>', 'where to look; left out, KUBERNETES_NAMESPACE')
+    .description('Create projects from pods with the label KUBERNETES_LABEL, whose value is the agent.')
+    .option('--namespace <name>', 'where to look; by default KUBERNETES_NAMESPACE')
     .option('--all-namespaces', 'look everywhere')
-    .option('--context <name>', 'of the kubeconfig; left out, KUBERNETES_CONTEXT')
-    .option('--label <key>', 'the label; left out, KUBERNETES_LABEL')
+    .option('--context <name>', 'context of the kubeconfig; by default KUBERNETES_CONTEXT')
+    .option('--label <key>', 'the label; by default KUBERNETES_LABEL')
     .option('--remove-missing', 'remove projects whose pods are gone')
     .option('--json', 'print JSON')
     .action((flags: DiscoverFlags) =>
@@ -89,9 +89,9 @@ export function registerProjects(program: Command, context: CommandContext): voi
     )
   projects
     .command('remove')
-    .description('Forget one. Its files stay.')
+    .description('Remove a project. Its files stay.')
     .argument('<id>')
-    .option('--delete-files', 'delete the directory, too, if it was made here')
+    .option('--delete-files', 'also delete its files, if they came with the project')
     .action((id: string, flags: { deleteFiles?: true }) =>
       change((tools) => projectsRemove(tools, id, flags.deleteFiles === true)),
     )

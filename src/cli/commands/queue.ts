@@ -9,18 +9,16 @@ import { defineList } from '../list-command.js'
 import { age, type Columns, conversationName, type ListOptions, section, shortId, workingGateways } from '../listing.js'
 
 export function registerQueue(program: Command, context: CommandContext): void {
-  const queue = program
-    .command('queue')
-    .description('Messages that wait or failed, and replies that were not delivered.')
+  const queue = program.command('queue').description('Show waiting and failed messages and undelivered replies.')
   defineList(queue.command('list', { isDefault: true }), 'List them.', context, queueList)
   queue
     .command('retry')
-    .description('Take up a message again that failed, or send a reply again.')
+    .description('Retry a failed message, or send an undelivered reply again.')
     .argument('<id>', 'its id, or the beginning of it')
     .action((id: string) => context.operate((control) => queueRetry(control, id)))
   queue
     .command('drop')
-    .description('Let go of a message that waits or failed, or of a reply that could not be delivered.')
+    .description('Drop a waiting or failed message, or an undelivered reply.')
     .argument('<id>', 'its id, or the beginning of it')
     .action((id: string) => context.operate((control) => queueDrop(control, id)))
 }

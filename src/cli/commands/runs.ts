@@ -25,11 +25,11 @@ import { table } from '../table.js'
 type Tables = Pick<Store, 'runs' | 'events' | 'conversations' | 'inbox' | 'ledger'>
 
 export function registerRuns(program: Command, context: CommandContext): void {
-  const runs = program.command('runs').description('What the agents did, turn by turn.')
-  defineList(runs.command('list', { isDefault: true }), 'List the latest.', context, runsList)
+  const runs = program.command('runs').description('Show what agents did, turn by turn.')
+  defineList(runs.command('list', { isDefault: true }), 'List the latest runs.', context, runsList)
   runs
     .command('show')
-    .description('Show one, event by event.')
+    .description('Show a run, event by event.')
     .argument('<id>', 'its id, or the beginning of it')
     .option('--json', 'print JSON')
     .action((id: string, flags: { json?: true }) =>

@@ -38,10 +38,10 @@ const GATEWAY = 'aetheel'
 export function registerSearch(program: Command, context: CommandContext): void {
   addListFlags(program.command('search'))
     .description('Find messages and replies.')
-    .argument('<words...>', 'all of them must occur')
+    .argument('<words...>', 'words that must all occur')
     .option('-c, --conversation <address>', 'only in this conversation')
     .option('--channel <name>', 'only in conversations of this channel')
-    .option('--since <date>', 'only from this day on, as 2025-12-31')
+    .option('--since <date>', 'only from this day on, such as 2025-12-31')
     .action((words: string[], flags: SearchFlags) =>
       context.inspect((store) =>
         search(store, {

@@ -8,8 +8,8 @@ import { withGateway } from '../with-control.js'
 export function registerSend(program: Command, context: CommandContext): void {
   program
     .command('send')
-    .description('Say something to somebody by the running gateway.')
-    .argument('[text]', 'what to say; read from stdin when left out')
+    .description('Send a text to somebody through the running gateway.')
+    .argument('[text]', 'what to send; by default read from stdin')
     .requiredOption('-t, --to <target>', 'whatsapp:+4915112345678, discord:<channel id> or terminal:<conversation>')
     .action(async (words: string | undefined, flags: { to: string }) => {
       console.log(await send(context.readConfig().home, flags.to, words ?? (await text(process.stdin))))

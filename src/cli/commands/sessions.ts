@@ -6,12 +6,12 @@ import { defineList } from '../list-command.js'
 import { age, conversationName, listing, type ListOptions } from '../listing.js'
 
 export function registerSessions(program: Command, context: CommandContext): void {
-  const sessions = program.command('sessions').description('What the agents remember, by conversation.')
+  const sessions = program.command('sessions').description("Show or reset the agents' sessions.")
   const list = sessions.command('list', { isDefault: true })
-  defineList(list, 'List the conversations that have a session.', context, sessionsList)
+  defineList(list, 'List conversations with a session.', context, sessionsList)
   sessions
     .command('reset')
-    .description('Let the next message of a conversation begin a fresh session.')
+    .description('Start a fresh session with the next message.')
     .argument('<conversation>', 'as "aetheel sessions" shows it')
     .action((conversation: string) => context.operate((control) => sessionsReset(control, conversation)))
 }

@@ -25,15 +25,15 @@ const SHOWN_ONCE = 'It is shown this once; keep it where others cannot read it.'
 export function registerTokens(program: Command, context: CommandContext): void {
   const change = (work: (dependencies: TokenDependencies) => Promise<string>): Promise<void> =>
     context.change((store, { home }) => work({ store, home, now: Date.now, newId: randomUUID }))
-  const tokens = program.command('tokens').description('Who may use the HTTP API.')
-  defineList(tokens.command('list', { isDefault: true }), 'List them.', context, tokensList)
+  const tokens = program.command('tokens').description('Manage access to the HTTP API.')
+  defineList(tokens.command('list', { isDefault: true }), 'List tokens.', context, tokensList)
   tokens
     .command('create')
-    .description('Make one, and print it once.')
-    .argument('<name>', 'to know it by')
+    .description('Create a token, and print it once.')
+    .argument('<name>', 'its name')
     .addOption(new Option('-s, --scope <scope>', 'what it may do').choices(SCOPES).default('run'))
     .option('-p, --project <id...>', 'only in these projects')
-    .option('--days <days>', 'how long it holds', countArgument)
+    .option('--days <days>', 'how long it is valid', countArgument)
     .action((name: string, flags: { scope: Scope; project?: string[]; days?: number }) =>
       change((dependencies) =>
         tokensCreate(dependencies, { name, scope: flags.scope, projects: flags.project, days: flags.days }),
@@ -41,12 +41,12 @@ export function registerTokens(program: Command, context: CommandContext): void 
     )
   tokens
     .command('revoke')
-    .description('It holds no more, from now on.')
+    .description('Revoke a token at once.')
     .argument('<token>', 'its id or name')
     .action((id: string) => change((dependencies) => tokensRevoke(dependencies, id)))
   tokens
     .command('rotate')
-    .description('Put another in its place, and print it once.')
+    .description('Replace a token, and print the new one once.')
     .argument('<token>', 'its id or name')
     .action((id: string) => change((dependencies) => tokensRotate(dependencies, id)))
 }

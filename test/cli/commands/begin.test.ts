@@ -117,7 +117,7 @@ describe('aetheel without a command', () => {
     expect([exitCode, stdout, stderr]).toEqual([
       1,
       '',
-      'error: unknown command \'caht\'\nDid you mean chat?\n"--help" says what there is.\n',
+      "error: unknown command 'caht'\nDid you mean chat?\nUse --help to list commands and options.\n",
     ])
   })
 })
