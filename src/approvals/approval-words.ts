@@ -1,6 +1,7 @@
 // Wording of approvals. Text from an agent goes into a code block that it cannot close.
 
 import type { ApprovalRequest } from '../backends/types.js'
+import { ASKED } from '../core/asked-notice.js'
 import { oneLine } from '../core/one-line.js'
 import { duration, isSoon, timeOfDay } from '../runtime/time-words.js'
 import type { Approval, NewApproval } from '../store/approvals.js'
@@ -61,12 +62,7 @@ export function inputText(approval: ApprovalRequest): string {
 
 /** For the run's events. */
 export function askedNotice(approval: NewApproval): string {
-  return `Waits for an answer (${shortApprovalId(approval)}): ${approval.summary}`
-}
-
-/** Whether a notice says what the question itself says, too. */
-export function isAskedNotice(notice: string): boolean {
-  return /^Waits for an answer \([0-9a-f]{8}\): /.test(notice)
+  return `${ASKED}(${shortApprovalId(approval)}): ${approval.summary}`
 }
 
 export function endedNotice(approval: EndedApproval & Pick<Approval, 'summary'>): string {

@@ -1,9 +1,9 @@
-import { isAskedNotice } from '../approvals/approval-words.js'
+import { isAskedNotice } from '../core/asked-notice.js'
 import type { AgentEvent } from '../backends/types.js'
 import { oneLine, printable } from '../core/one-line.js'
 import { subjectOf } from '../core/tool-input.js'
 import { readMediaTokens } from '../media/media-tokens.js'
-import { clock, withLocalTimes } from './chat/local-time.js'
+import { clock, withLocalTimes } from '../core/local-time.js'
 import { NOBODY } from './terminal-approval.js'
 
 export type Output = Pick<NodeJS.WritableStream, 'write'>

@@ -5,7 +5,18 @@ import { steps } from '../kit/steps-agent.js'
 import { describeBrowser } from './browser.js'
 import { ASKING, openStage } from './stage.js'
 
-const PAGES = ['now', 'conversations', 'projects', 'agents', 'queue', 'credentials', 'figures', 'first-steps']
+const PAGES = [
+  'home',
+  'new',
+  'conversations',
+  'projects',
+  'agents',
+  'queue',
+  'usage',
+  'credentials',
+  'settings',
+  'first-steps',
+]
 
 /** Accessibility problems, and where they are. */
 async function findingsOf(page: Page): Promise<string[]> {
@@ -31,7 +42,7 @@ describeBrowser('everybody', (browser) => {
       ),
     )
     await logIn()
-    await page.getByText('Plan', { exact: true }).waitFor()
+    await page.getByRole('region', { name: 'Running' }).waitFor()
     for (const name of PAGES) {
       await page.goto(`${url}/#/${name}`)
       await page.getByRole('heading', { level: 1 }).waitFor()
@@ -50,12 +61,10 @@ describeBrowser('everybody', (browser) => {
     const code = `\`\`\`ts\n// ${'long '.repeat(80)}\nconst a = 1\n\`\`\`\n\n| a | b |\n|---|---|\n| 1 | 2 |`
     const id = await say(steps({ text: code }, { tool: 'Bash', input: { command: 'x'.repeat(500) } }))
     await logIn(`#/conversations/${id}`)
-    await page.getByText('What the agent did').click()
-    await page.getByText('Agent and session').click()
+    await page.getByText('Worked for').click()
     await page.getByText('Steps 1 to').waitFor()
-    await page.getByLabel('Message', { exact: true }).fill('/stop')
-    await page.keyboard.press('Enter')
-    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Message', { exact: true }).fill('/st')
+    await page.getByRole('option', { name: /^\/stop/ }).waitFor()
     const findings = await findingsOf(page)
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth')
     expect([findings, wide, problems]).toEqual([[], width, []])
@@ -66,16 +75,16 @@ describeBrowser('everybody', (browser) => {
     await logIn()
     const grounds: string[] = []
     const look = async (choice: string): Promise<void> => {
-      await page.getByRole('button', { name: `${choice} colours` }).waitFor()
+      await page.getByRole('button', { name: `Theme: ${choice}` }).waitFor()
       grounds.push(await page.evaluate<string>('getComputedStyle(document.body).backgroundColor'))
     }
     for (const choice of ['Auto', 'Dark', 'Light']) {
       await look(choice)
-      if (choice !== 'Light') await page.getByRole('button', { name: 'colours' }).click()
+      if (choice !== 'Light') await page.getByRole('button', { name: 'Theme' }).click()
     }
     await page.reload()
     await look('Light')
-    const [dark, light] = ['rgb(16, 17, 20)', 'rgb(246, 246, 248)']
+    const [dark, light] = ['rgb(18, 19, 22)', 'rgb(252, 252, 253)']
     expect(grounds).toEqual([colorScheme === 'dark' ? dark : light, dark, light, light])
   })
 
@@ -91,11 +100,32 @@ describeBrowser('everybody', (browser) => {
       await page.keyboard.press('Tab')
     }
     await page.keyboard.press('Enter')
-    await page.getByText('It is installed.').waitFor()
+    await allow.waitFor({ state: 'detached' })
     expect([findings, problems]).toEqual([[], []])
   })
 
-  it('can read them on a narrow screen, without scrolling sideways', async () => {
+  it('can go anywhere by the keyboard', async () => {
+    const { page, logIn, say, problems } = await openStage(await browser())
+    await say('Where is the needle?')
+    await logIn()
+    await page.keyboard.press('Control+k')
+    const palette = page.getByRole('dialog', { name: 'Search' })
+    await palette.getByRole('option', { name: /needle/ }).waitFor()
+    const findings = await findingsOf(page)
+    await page.keyboard.type('queue')
+    await palette.getByRole('option', { name: /^Queue/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Queue' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('needle')
+    await palette.getByRole('option', { name: /needle/ }).waitFor()
+    await palette.getByRole('option', { name: /^Queue/ }).waitFor({ state: 'detached' })
+    await page.keyboard.press('Enter')
+    await page.getByRole('region', { name: 'What was said' }).waitFor()
+    expect([findings, problems]).toEqual([[], []])
+  })
+
+  it('can read them on a narrow screen, without scrolling sideways, and reach all of them', async () => {
     const { page, logIn, url, say } = await openStage(await browser(), { viewport: { width: 360, height: 740 } })
     await say(steps({ text: `\`${'long'.repeat(100)}\`` }, { tool: 'Bash', input: { command: 'x'.repeat(500) } }))
     await logIn()
@@ -106,6 +136,11 @@ describeBrowser('everybody', (browser) => {
       const width = await page.evaluate<number>('document.documentElement.scrollWidth')
       if (width > 360) wide.push(`${name}: ${width}`)
     }
-    expect(wide).toEqual([])
+    await page.getByRole('button', { name: 'Menu' }).click()
+    const drawer = page.getByRole('dialog', { name: 'Menu' })
+    const findings = await findingsOf(page)
+    await drawer.getByRole('link', { name: 'Queue' }).click()
+    await page.getByRole('heading', { name: 'Queue' }).waitFor()
+    expect([wide, findings, await drawer.count()]).toEqual([[], [], 0])
   })
 })

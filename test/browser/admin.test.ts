@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import type { AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
+import { AetheelClient } from '../../src/client/aetheel-client.js'
 import { issueToken } from '../../src/service/auth.js'
 import { steps } from '../kit/steps-agent.js'
 import { until } from '../kit/waiting.js'
@@ -20,7 +21,8 @@ const PAGES = [
   'agents',
   'queue',
   'credentials',
-  'figures?group=agent',
+  'usage?group=agent',
+  'settings',
 ]
 
 describeBrowser('running a gateway', (browser) => {
@@ -31,21 +33,22 @@ describeBrowser('running a gateway', (browser) => {
     const form = page.getByRole('form', { name: 'New project' })
     await form.getByLabel('Name', { exact: true }).fill('Web shop')
     await form.getByLabel('Id').fill('../shop')
-    await form.getByLabel('Template', { exact: true }).selectOption('node-typescript')
-    await form.getByLabel('Longest run, in seconds').fill('90')
+    await form.getByRole('combobox', { name: 'Template' }).selectOption('node-typescript')
+    await form.getByText('Agent and limits').click()
+    await form.getByLabel('Time limit, in seconds').fill('90')
     await form.getByLabel('Model').fill('-x')
-    await form.getByRole('button', { name: 'Make the project' }).click()
-    await form.getByRole('alert').getByText('beside the fields').waitFor()
+    await form.getByRole('button', { name: 'Create project' }).click()
+    await form.getByRole('alert').getByText('Not saved yet').waitFor()
     const besideModel = await form
       .locator('.field', { has: page.getByLabel('Model') })
       .locator('.problem')
       .innerText()
     await form.getByLabel('Model').fill('opus')
-    await form.getByRole('button', { name: 'Make the project' }).click()
+    await form.getByRole('button', { name: 'Create project' }).click()
     await form.getByRole('alert').getByText('is no id of a project').waitFor()
     const typed = await form.getByLabel('Name', { exact: true }).inputValue()
     await form.getByLabel('Id').fill('')
-    await form.getByRole('button', { name: 'Make the project' }).click()
+    await form.getByRole('button', { name: 'Create project' }).click()
     await page.getByRole('heading', { name: 'Web shop' }).waitFor()
     expect([besideModel, typed, await client.projects.get('web-shop'), problems.filter(isUnexpected)]).toEqual([
       expect.stringContaining('invalid model'),
@@ -60,12 +63,12 @@ describeBrowser('running a gateway', (browser) => {
     await client.projects.create({ name: 'Shop', template: 'empty' })
     await logIn('#/projects/shop')
     const form = page.getByRole('form', { name: 'Settings' })
-    await form.getByLabel('Most turns of a run').fill('12')
-    await form.getByLabel('Tools it may use').fill('Read\nBash(git log, git diff)\n')
+    await form.getByLabel('Turn limit').fill('12')
+    await form.getByLabel('Allowed tools').fill('Read\nBash(git log, git diff)\n')
     await form.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('region', { name: 'The project' }).getByText('12 turns').waitFor()
     const { max_turns: turns, allowed_tools: tools } = await client.projects.get('shop')
-    const removal = page.getByRole('region', { name: 'Remove the project' })
+    const removal = page.getByRole('region', { name: 'Remove project' })
     await removal.getByRole('button', { name: 'Remove' }).click()
     await removal.getByRole('button', { name: 'Yes' }).click()
     await page.getByRole('link', { name: 'New project' }).waitFor()
@@ -94,7 +97,7 @@ describeBrowser('running a gateway', (browser) => {
     )
     await table.getByRole('button', { name: 'Remove' }).click()
     await table.getByRole('button', { name: 'Yes' }).click()
-    await page.getByText('There is no credential yet.').waitFor()
+    await page.getByText('No credentials yet').waitFor()
     expect([control, String(held).includes('secret-value'), await client.credentials.list(), problems]).toEqual([
       ['password', 'off'],
       false,
@@ -103,14 +106,49 @@ describeBrowser('running a gateway', (browser) => {
     ])
   })
 
-  it('retries dead letters, and drops them', async () => {
+  it('creates tokens, shows a value once, revokes them, and shows who changed what', async () => {
+    const { page, client, logIn, problems } = await openStage(await browser())
+    await logIn('#/settings')
+    const form = page.getByRole('form', { name: 'Create a token' })
+    await form.getByLabel('Name').fill('bob')
+    await form.getByLabel('Scope').selectOption('read')
+    await form.getByRole('button', { name: 'Create token' }).click()
+    const value = await page.locator('.secret pre').innerText()
+    const me = await new AetheelClient({ baseUrl: new URL(page.url()).origin, token: value }).me()
+    await page.getByRole('button', { name: 'Done' }).click()
+    const row = page.getByRole('region', { name: 'Tokens' }).first().getByRole('row', { name: /bob/ })
+    await row.getByRole('button', { name: 'Revoke' }).click()
+    const isShown = (await page.content()).includes(value)
+    await row.getByRole('button', { name: 'Yes' }).click()
+    await row.waitFor({ state: 'detached' })
+    await page.reload()
+    await page.getByRole('region', { name: 'Audit log' }).getByText('token.revoke').first().waitFor()
+    const left = (await client.tokens.list()).map(({ name }) => name)
+    expect([me.name, isShown, left.includes('bob'), problems]).toEqual(['bob', false, false, []])
+  })
+
+  it('says what would work if a folder is outside the project roots', async () => {
+    const { page, logIn } = await openStage(await browser())
+    await logIn('#/projects/+')
+    const form = page.getByRole('form', { name: 'New project' })
+    await form.getByLabel('Existing folder').check()
+    await form.getByLabel('Folder', { exact: true }).fill('/usr/share')
+    await form.getByRole('button', { name: 'Create project' }).click()
+    await form.getByText('Agents may work only in folders below').waitFor()
+    expect([
+      await form.locator('pre').innerText(),
+      await form.getByLabel('Folder', { exact: true }).inputValue(),
+    ]).toEqual([expect.stringMatching(/^PROJECT_ROOTS=".+,\/usr"$/), '/usr/share'])
+  })
+
+  it('retries failed messages, and drops them', async () => {
     const { page, client, say, release, logIn, problems } = await openStage(await browser())
     await say(steps({ fail: 'Invalid API key', unless: 'key' }, { text: 'Now it works.' }))
     await until(async () => (await client.queue.list()).failed.length === 1, 'a dead letter')
     await say(steps({ fail: 'Invalid API key, too' }))
     await until(async () => (await client.queue.list()).failed.length === 2, 'two dead letters')
     await logIn('#/queue')
-    const letters = page.getByRole('region', { name: 'Dead letters' }).first().getByRole('row')
+    const letters = page.getByRole('region', { name: 'Failed' }).first().getByRole('row')
     const first = letters.filter({ hasText: 'Now it works.' })
     const second = letters.filter({ hasText: 'too' })
     await second.getByRole('button', { name: 'Drop' }).click()
@@ -118,7 +156,7 @@ describeBrowser('running a gateway', (browser) => {
     await second.waitFor({ state: 'detached' })
     release('key')
     await first.getByRole('button', { name: 'Retry' }).click()
-    await page.getByText('Every message was answered.').waitFor()
+    await page.getByText('No failed messages.').waitFor()
     const { total } = await until(async () => {
       const figures = await client.figures()
       return figures.total.answered === 1 && figures
@@ -131,13 +169,13 @@ describeBrowser('running a gateway', (browser) => {
     await say(steps({ fail: 'Invalid API key' }))
     await until(async () => (await client.queue.list()).failed.length === 1, 'a dead letter')
     await logIn('#/queue')
-    const letters = page.getByRole('region', { name: 'Dead letters' }).first()
+    const letters = page.getByRole('region', { name: 'Failed' }).first()
     await letters.getByRole('button', { name: 'Drop' }).click()
     await page.keyboard.press('Tab')
     const isOnNo = async (): Promise<boolean> => (await page.evaluate('document.activeElement?.textContent')) === 'No'
     const before = await isOnNo()
     await say(steps({ hold: 'for good' }))
-    await page.getByText('for good').waitFor()
+    await page.getByRole('main').getByText('for good').waitFor()
     const after = await isOnNo()
     await page.keyboard.press('Enter')
     await letters.getByRole('button', { name: 'Drop' }).waitFor()
@@ -148,7 +186,7 @@ describeBrowser('running a gateway', (browser) => {
     const { page, store, client, logIn, problems } = await openStage(await browser())
     const runs = pastRuns(20, Date.now())
     await storePastRuns(store, runs)
-    await logIn('#/figures?days=30')
+    await logIn('#/usage?days=30')
     const chart = page.getByRole('region', { name: 'Runs' }).first()
     await chart.locator('canvas').waitFor()
     await expect.poll(() => colouredPixels(page)).toEqual(Array(6).fill(true))
@@ -182,10 +220,10 @@ describeBrowser('running a gateway', (browser) => {
     const seen: Record<string, string[]> = {}
     for (const [path, sign] of [
       ['projects', 'Shop'],
-      ['projects/shop', 'Nobody has talked to it yet.'],
+      ['projects/shop', 'No conversations yet.'],
       ['agents', 'Claude Code'],
       ['queue', 'auth: Invalid API key'],
-      ['credentials', 'This token may not see credentials.'],
+      ['credentials', 'Your token may not open this page.'],
     ] as const) {
       await page.goto(`${url}/#/${path}`)
       await main.getByText(sign).first().waitFor()
@@ -195,7 +233,7 @@ describeBrowser('running a gateway', (browser) => {
         ...(await main.getByRole('link', { name: 'New project' }).allInnerTexts()),
       ]
     }
-    const look = ['Look again']
+    const look = ['Refresh']
     expect([seen, problems]).toEqual([
       { projects: [], 'projects/shop': [], agents: look, queue: look, credentials: [] },
       [],
@@ -214,7 +252,7 @@ describeBrowser('running a gateway', (browser) => {
       [await states('Claude Code'), await commands('Claude Code')],
       [await states('Gemini CLI'), await commands('Gemini CLI')],
       problems,
-    ]).toEqual([['Available', []], ['Not installed', ['npm install -g @google/gemini-cli']], []])
+    ]).toEqual([['Ready', []], ['Not installed', ['npm install -g @google/gemini-cli']], []])
   })
 
   it('says what comes next, and checks off what is there', async () => {
@@ -225,11 +263,11 @@ describeBrowser('running a gateway', (browser) => {
     const before = await states()
     await say('Hello')
     await until(async () => (await client.figures()).total.answered > 0, 'an answer')
-    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.getByRole('button', { name: 'Refresh' }).click()
     await page.getByText('An agent has answered.').waitFor()
     expect([before, await states(), problems]).toEqual([
-      ['Install an agent Done', 'Make a project Done', 'Ask something Next', 'Let people reach it'],
-      ['Install an agent Done', 'Make a project Done', 'Ask something Done', 'Let people reach it Next'],
+      ['Install an agent Done', 'Create a project Done', 'Ask something Next', 'Connect a chat'],
+      ['Install an agent Done', 'Create a project Done', 'Ask something Done', 'Connect a chat Next'],
       [],
     ])
   })

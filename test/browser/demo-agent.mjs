@@ -33,6 +33,35 @@ const SCENES = {
     // Until it is stopped.
     setInterval(() => {}, 60_000)
   },
+  'Fix the total': () => {
+    say('I look at how the total is made.')
+    tool('Read', { file_path: 'src/cart.ts' }, 'export function totalOf(cart: Cart): number { … }')
+    tool(
+      'Edit',
+      {
+        file_path: 'src/cart.ts',
+        old_string:
+          'export function totalOf(cart: Cart): number {\n  const sum = sumOf(cart.items)\n  const taxed = sum * (1 + cart.taxRate)\n  return round(taxed - cart.discount)\n}',
+        new_string:
+          'export function totalOf(cart: Cart): number {\n  const sum = sumOf(cart.items)\n  const reduced = Math.max(0, sum - cart.discount)\n  return round(reduced * (1 + cart.taxRate))\n}',
+      },
+      'The file src/cart.ts has been updated.',
+    )
+    tool(
+      'Write',
+      {
+        file_path: 'test/cart.test.ts',
+        content:
+          "import { expect, it } from 'vitest'\nimport { totalOf } from '../src/cart.js'\n\nit('takes the discount off before the tax', () => {\n  expect(totalOf({ items: [100], discount: 20, taxRate: 0.2 })).toBe(96)\n})\n",
+      },
+      'The file test/cart.test.ts has been written.',
+    )
+    tool('Bash', { command: 'npm test -- cart' }, ' ✓ test/cart.test.ts (1 test)\n\n Tests  1 passed')
+    const answer =
+      'The total is right now: **the order was wrong**. The discount was taken off after the tax, so a cart with a discount was taxed in full.\n\n| Cart | Before | Now |\n| --- | ---: | ---: |\n| 100, discount 20, tax 20 % | 100 | 96 |\n\n- `totalOf` takes the discount off first, and never goes below zero\n- a test holds it'
+    say(answer)
+    succeed(answer)
+  },
   'How do I': () => {
     const code = 'const visible = products.filter(({ stock }) => stock > 0)\n\nexport const count = visible.length'
     const answer = `Only those in stock are shown:\n\n\`\`\`ts\n${code}\n\`\`\`\n\n- \`filter\` keeps their order\n- the count follows by itself`

@@ -16,7 +16,6 @@ describeBrowser('a newcomer', (browser) => {
     await gateway.printed('Ctrl-C stops it.')
     const { page, problems } = await newPage(await browser())
     await page.goto(/http:\S+#\/login\?code=[\w-]{43}/.exec(gateway.stdout)?.[0] ?? 'no link')
-    await page.getByRole('link', { name: 'Conversations' }).click()
     await page.getByRole('link', { name: 'New conversation' }).click()
     const field = page.getByLabel('Message', { exact: true })
     await field.fill('hello')

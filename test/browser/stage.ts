@@ -70,7 +70,7 @@ export async function openStage(browser: Browser, options: StageOptions = {}) {
       await page.goto(`${url}/${path}`)
       await page.getByLabel('Token').fill(token)
       await page.getByRole('button', { name: 'Log in' }).click()
-      await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+      await page.getByLabel('Token').waitFor({ state: 'detached' })
     },
     stopGateway: () => gateway.stop(),
     startGateway: async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Conversation, TranscriptEntry } from '../../src/client/aetheel-client.js'
-import { isCommand } from '../../src/turns/accept.js'
+import { completed, completingAt } from '../../web/src/conversations/completion.js'
 import { Drafts } from '../../web/src/conversations/drafts.js'
 import { piecesOf } from '../../web/src/conversations/marked-words.js'
 import { problemOf } from '../../web/src/conversations/message-problem.js'
@@ -125,31 +125,36 @@ describe('drafts', () => {
 })
 
 describe('what cannot be sent', () => {
-  it('is what the gateway treats as a command, with what to do instead', () => {
-    expect(
-      ['/stop', '/New', '/help me', 'hello', '/ask /stop', '/etc/hosts is empty', ' /stop'].map(problemOf),
-    ).toEqual([
-      expect.stringContaining('"Stop"'),
-      expect.stringContaining('"New session"'),
-      expect.stringContaining('put a space before it'),
-      undefined,
-      undefined,
-      undefined,
-      undefined,
-    ])
-  })
-
-  it('is exactly what the gateway refuses', () => {
-    const text = fc.oneof(fc.string(), fc.stringMatching(/^ ?\/[a-zA-Z]{0,6}[ \n]?\w{0,3}$/))
-    fc.assert(
-      fc.property(text, (typed) => {
-        expect(problemOf(typed) !== undefined).toBe(isCommand(typed))
-      }),
-    )
-  })
-
   it('is a text that is too long', () => {
     expect(problemOf('x'.repeat(1_000_001))).toContain('a million characters')
+  })
+})
+
+describe('what is being typed', () => {
+  it.each([
+    ['/mo', 3, { kind: 'command', start: 0, query: 'mo' }],
+    ['see @src/a b', 10, { kind: 'file', start: 4, query: 'src/a' }],
+    ['@', 1, { kind: 'file', start: 0, query: '' }],
+    [' /mo', 4, undefined],
+    ['/model opus', 11, undefined],
+    ['mail ada@example', 16, undefined],
+    ['see @src/a b', 12, undefined],
+  ] as const)('can be completed: %j at %i', (text, caret, expected) => {
+    expect(completingAt(text, caret)).toEqual(expected)
+  })
+
+  it('is replaced by what was chosen, and the rest stays', () => {
+    const text = 'see @src/a please'
+    const completing = completingAt(text, 10)
+    expect([
+      completing && completed(text, completing, 'src/app.ts'),
+      completed('@s', { kind: 'file', start: 0, query: 's' }, 'src/'),
+      completed('/mo', { kind: 'command', start: 0, query: 'mo' }, 'model'),
+    ]).toEqual([
+      { text: 'see @src/app.ts please', caret: 16 },
+      { text: '@src/', caret: 5 },
+      { text: '/model ', caret: 7 },
+    ])
   })
 })
 

@@ -11,7 +11,7 @@ it('stand beside the fields they are about', () => {
   ]
   const { words, of } = formProblems({ error: 'The request is not right.', problems }, FIELDS)
   expect([words, of('allowed_tools'), of('git.url'), of('model')]).toEqual([
-    expect.stringContaining('beside the fields'),
+    'Not saved yet: see the marked fields.',
     'invalid tool; invalid, too',
     'too long',
     undefined,

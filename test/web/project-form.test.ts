@@ -101,7 +101,7 @@ it.each([
   [null, 25, '25 turns (default)'],
   [1, 25, '1 turn'],
   [40, 25, '40 turns'],
-  [null, null, 'any number of turns'],
+  [null, null, 'no turn limit'],
 ])('shows the limit of turns that holds: %j, with %j as the default, as %s', (own, byDefault, shown) => {
   expect(turnLimit({ max_turns: own, agent_capabilities: { default_max_turns: byDefault } })).toEqual(shown)
 })

@@ -2,53 +2,24 @@ import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Me } from '../../src/client/aetheel-client.js'
 import { api, onSessionEnd, wordsOf } from './api.js'
-import { followActivity, useLive } from './live.js'
+import { useAttention } from './frame/attention.js'
+import { Logo } from './frame/logo.js'
+import { mayOpen, type PageEntry, type PageProps, PAGES } from './frame/pages.js'
+import { Palette } from './frame/palette.js'
+import { Sidebar, type SidebarProps } from './frame/sidebar.js'
+import { followActivity } from './live.js'
 import { LoginPage } from './pages/login.js'
-import { NowPage } from './pages/now.js'
+import { Dialog } from './parts/dialog.js'
+import { EmptyState } from './parts/empty-state.js'
 import { ErrorNote } from './parts/error-note.js'
+import { Icon } from './parts/icon.js'
 import { Page } from './parts/page.js'
-import { MeContext } from './me.js'
+import { Skeleton } from './parts/skeleton.js'
+import { ToastList } from './parts/toast-list.js'
+import { MeContext, useMe } from './me.js'
 import { codeOfLink } from './login-link.js'
-import { type Route, hrefOf, parseHash, useRoute } from './router.js'
-import { applyTheme, currentTheme, THEMES } from './theme.js'
-
-export interface PageProps {
-  route: Route
-}
-
-interface PageEntry {
-  title: string
-  /** Those of the navigation. */
-  isListed: boolean
-  load: () => Promise<ComponentType<PageProps>>
-}
-
-const PAGES: Partial<Record<string, PageEntry>> = {
-  now: { title: 'Now', isListed: true, load: async () => NowPage },
-  conversations: {
-    title: 'Conversations',
-    isListed: true,
-    load: async () => (await import('./pages/conversations.js')).ConversationsPage,
-  },
-  projects: {
-    title: 'Projects',
-    isListed: true,
-    load: async () => (await import('./pages/projects.js')).ProjectsPage,
-  },
-  agents: { title: 'Agents', isListed: true, load: async () => (await import('./pages/agents.js')).AgentsPage },
-  queue: { title: 'Queue', isListed: true, load: async () => (await import('./pages/queue.js')).QueuePage },
-  credentials: {
-    title: 'Credentials',
-    isListed: true,
-    load: async () => (await import('./pages/credentials.js')).CredentialsPage,
-  },
-  figures: { title: 'Figures', isListed: true, load: async () => (await import('./pages/figures.js')).FiguresPage },
-  'first-steps': {
-    title: 'First steps',
-    isListed: false,
-    load: async () => (await import('./pages/first-steps.js')).FirstStepsPage,
-  },
-}
+import { hrefOf, parseHash, useRoute } from './router.js'
+import { useIsNarrow } from './use-is-narrow.js'
 
 type Session =
   | { state: 'unknown' }
@@ -101,7 +72,14 @@ export function App() {
     default:
       return (
         <MeContext.Provider value={session.me}>
-          <Shell onLogout={() => setSession({ state: 'away' })} />
+          <Shell
+            onLogout={() =>
+              void api
+                .logout()
+                .catch(() => {})
+                .finally(() => setSession({ state: 'away' }))
+            }
+          />
         </MeContext.Provider>
       )
   }
@@ -110,108 +88,113 @@ export function App() {
 function Shell({ onLogout }: { onLogout: () => void }) {
   const route = useRoute()
   const main = useRef<HTMLElement>(null)
+  const isNarrow = useIsNarrow()
+  const [open, setOpen] = useState<'drawer' | 'palette'>()
   const title = PAGES[route.page]?.title ?? 'Not found'
   useEffect(followActivity, [])
+  useAttention(title, route.page === 'conversations' ? route.parts[0] : undefined)
+  const close = (): void => setOpen(undefined)
+  useEffect(close, [route])
   useEffect(() => {
-    document.title = `${title} · Aetheel`
-  }, [title])
+    const open = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return
+      event.preventDefault()
+      setOpen('palette')
+    }
+    addEventListener('keydown', open)
+    return () => removeEventListener('keydown', open)
+  }, [])
+  const sidebar: SidebarProps = { route, onLogout, onSearch: () => setOpen('palette') }
   return (
     <div class="shell">
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        Skip to the page
+        Skip to content
       </button>
-      <header class="top">
-        <a class="brand" href={hrefOf('now')}>
-          Aetheel
-        </a>
-        <nav aria-label="Pages">
-          {Object.entries(PAGES).map(([name, entry]) =>
-            entry?.isListed ? (
-              <a key={name} href={hrefOf(name)} aria-current={route.page === name ? 'page' : undefined}>
-                {entry.title}
-                {name === 'now' && <AskedBadge />}
-              </a>
-            ) : null,
-          )}
-        </nav>
-        <div class="top-tools">
-          <Connection />
-          <ThemeButton />
-          <button
-            type="button"
-            class="quiet"
-            onClick={() => {
-              void api.logout().then(onLogout, onLogout)
-            }}
-          >
-            Log out
+      {isNarrow ? (
+        <header class="top">
+          <button type="button" class="quiet icon-only" aria-label="Menu" onClick={() => setOpen('drawer')}>
+            <Icon name="menu" />
           </button>
-        </div>
-      </header>
+          <a class="brand top-title" href={hrefOf('home')}>
+            <Logo />
+            Aetheel
+          </a>
+          <NewButton />
+        </header>
+      ) : (
+        <Sidebar {...sidebar} />
+      )}
       <main ref={main} tabIndex={-1}>
         <RoutedPage key={route.page} route={route} />
       </main>
+      {open === 'drawer' && isNarrow && (
+        <Dialog title="Menu" look="drawer" onClose={close}>
+          <Sidebar {...sidebar} />
+        </Dialog>
+      )}
+      {open === 'palette' && <Palette onClose={close} onLogout={onLogout} />}
+      <ToastList />
     </div>
   )
 }
 
+function NewButton() {
+  if (!useMe().scopes.includes('run')) return null
+  return (
+    <a class="button quiet icon-only" href={hrefOf('new')} aria-label="New conversation">
+      <Icon name="plus" />
+    </a>
+  )
+}
+
 function RoutedPage({ route }: PageProps) {
+  const me = useMe()
   const entry = PAGES[route.page]
-  const [loaded, setLoaded] = useState<{ Page: ComponentType<PageProps> } | { words: string }>()
-  const load = (): void => {
-    setLoaded(undefined)
-    entry?.load().then(
-      (Page) => setLoaded({ Page }),
-      () => setLoaded({ words: 'This page did not load. There may be a newer one: reload.' }),
-    )
-  }
-  useEffect(load, [entry])
   if (!entry) {
     return (
       <Page title="Not found">
-        <p>
-          There is no such page. <a href={hrefOf('now')}>To what goes on now</a>
-        </p>
+        <EmptyState title="There is no such page.">
+          <a href={hrefOf('home')}>Home</a>
+        </EmptyState>
       </Page>
     )
   }
-  if (!loaded) return null
-  if ('words' in loaded) return <ErrorNote words={loaded.words} onRetry={() => location.reload()} />
+  if (!mayOpen(entry, me)) {
+    return (
+      <Page title={entry.title}>
+        <EmptyState title="Your token may not open this page.">
+          <p>
+            A token with more rights may: <code>aetheel tokens create --scope admin</code>
+          </p>
+        </EmptyState>
+      </Page>
+    )
+  }
+  return <LoadedPage entry={entry} route={route} />
+}
+
+function LoadedPage({ entry, route }: PageProps & { entry: PageEntry }) {
+  const [loaded, setLoaded] = useState<{ Page: ComponentType<PageProps> } | 'failed'>()
+  useEffect(() => {
+    entry.load().then(
+      (Page) => setLoaded({ Page }),
+      () => setLoaded('failed'),
+    )
+  }, [entry])
+  if (!loaded) {
+    return (
+      <Page title={entry.title}>
+        <Skeleton />
+      </Page>
+    )
+  }
+  if (loaded === 'failed') {
+    const words = 'This page did not load. The gateway may have been updated: reload.'
+    return (
+      <Page title={entry.title}>
+        <ErrorNote words={words} onRetry={() => location.reload()} />
+      </Page>
+    )
+  }
   return <loaded.Page route={route} />
-}
-
-/** How many questions of agents wait. */
-function AskedBadge() {
-  const { conversations } = useLive()
-  const asked = [...conversations.values()].reduce((sum, conversation) => sum + conversation.asked, 0)
-  return asked === 0 ? null : <span class="badge">{asked} to answer</span>
-}
-
-function Connection() {
-  const { connection } = useLive()
-  const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…' }[connection]
-  return (
-    <span class={`connection ${connection}`} role="status">
-      {words}
-    </span>
-  )
-}
-
-function ThemeButton() {
-  const [theme, setTheme] = useState(currentTheme)
-  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system'
-  return (
-    <button
-      type="button"
-      class="quiet"
-      title={`Colours: ${theme}. Press for ${next}.`}
-      onClick={() => {
-        applyTheme(next)
-        setTheme(next)
-      }}
-    >
-      {{ system: 'Auto', dark: 'Dark', light: 'Light' }[theme]}
-      <span class="hidden"> colours</span>
-    </button>
-  )
 }

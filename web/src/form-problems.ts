@@ -15,7 +15,7 @@ export function formProblems(
   const fieldOf = (path: string): string | undefined =>
     fields.find((field) => path === field || path.startsWith(`${field}.`))
   const isBeside = problems.length > 0 && problems.every(({ path }) => fieldOf(path) !== undefined)
-  const words = isBeside ? 'Nothing was changed: see what is said beside the fields.' : error
+  const words = isBeside ? 'Not saved yet: see the marked fields.' : error
   return {
     ...(words !== undefined && { words }),
     of: (field) => {

@@ -25,7 +25,9 @@ export function formatCount(count: number): string {
 /** How long ago, or how soon. */
 export function formatRelative(at: number, now: number): string {
   const distance = Math.abs(now - at)
-  if (distance < 5000) return at > now ? 'soon' : 'now'
+  // Clocks differ by a little.
+  if (at > now && distance < 5000) return 'now'
+  if (at <= now && distance < MINUTE_MS) return 'just now'
   const words =
     distance < MINUTE_MS
       ? `${Math.floor(distance / 1000)} s`
@@ -35,4 +37,11 @@ export function formatRelative(at: number, now: number): string {
           ? `${Math.floor(distance / HOUR_MS)} h`
           : `${Math.floor(distance / DAY_MS)} d`
   return at > now ? `in ${words}` : `${words} ago`
+}
+
+/** As "850 B", "12.3 KB", "4.1 MB". */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`
+  if (bytes < 999_950) return `${(bytes / 1000).toFixed(1)} KB`
+  return `${(bytes / 1_000_000).toFixed(1)} MB`
 }

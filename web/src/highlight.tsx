@@ -51,8 +51,3 @@ function pieceOf(node: Highlighted): ComponentChildren {
   const { className } = node.properties
   return <span class={Array.isArray(className) ? className.join(' ') : ''}>{node.children.map(pieceOf)}</span>
 }
-
-/** By the name of a file; empty when it says nothing. Languages are known by the ends of their files, too. */
-export function languageOf(path: string): string {
-  return /\.(\w+)$/.exec(path)?.[1] ?? ''
-}

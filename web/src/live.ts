@@ -37,6 +37,9 @@ export interface LiveState {
 /** Of a turn that runs already: enough to fill what is shown. */
 const EARLIER_EVENTS = 1000
 const RETRY_MS = 5_000
+/** Between two looks of a tab that nobody sees, for what its title tells. */
+const UNSEEN_LOOK_MS = 15_000
+const LOOKED_AT = 40
 /** Who comes back sooner has missed nothing. */
 const UNSEEN_MS = 10_000
 const MOST_IDLE = 200
@@ -76,6 +79,15 @@ export class LiveStore {
   lost(): void {
     this.#connection = 'lost'
     this.#lostAt ??= this.now()
+    this.onChange()
+  }
+
+  /** As they are now, asked for beside the stream. Contract: those that are known already, where they are newer. */
+  hear(conversations: Conversation[]): void {
+    for (const conversation of conversations) {
+      const known = this.#conversations.get(conversation.id)
+      if (known && known.updated_at < conversation.updated_at) this.#hear(conversation)
+    }
     this.onChange()
   }
 
@@ -183,10 +195,13 @@ let isTellingSoon = false
 function tell(): void {
   if (isTellingSoon) return
   isTellingSoon = true
-  requestAnimationFrame(() => {
+  const now = (): void => {
     isTellingSoon = false
     for (const listener of listeners) listener()
-  })
+  }
+  // A hidden tab draws no frames.
+  if (document.hidden) setTimeout(now)
+  else requestAnimationFrame(now)
 }
 
 let store = new LiveStore(api.runEvents.bind(api), tell)
@@ -214,7 +229,7 @@ async function follow(target: LiveStore, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     if (unseen.signal.aborted) {
       target.paused()
-      await untilSeen(signal)
+      await lookNowAndThen(target, signal)
     } else {
       target.lost()
       await new Promise((resolve) => {
@@ -222,6 +237,18 @@ async function follow(target: LiveStore, signal: AbortSignal): Promise<void> {
       })
     }
   }
+}
+
+/** Without a stream of its own, until the tab is seen again. */
+async function lookNowAndThen(target: LiveStore, signal: AbortSignal): Promise<void> {
+  const timer = setInterval(() => {
+    api.conversations.list({ limit: LOOKED_AT }).then(
+      ({ conversations }) => target.hear(conversations),
+      () => undefined, // The next look may get through.
+    )
+  }, UNSEEN_LOOK_MS)
+  await untilSeen(signal)
+  clearInterval(timer)
 }
 
 /** Tells when nobody has seen the page for a while. Gives back what ends that. */

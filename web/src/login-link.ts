@@ -4,7 +4,7 @@ import { hrefOf, parseHash } from './router.js'
 export function codeOfLink(): string | undefined {
   const { page, query } = parseHash(location.hash)
   if (page !== 'login') return undefined
-  history.replaceState(null, '', hrefOf('now'))
+  history.replaceState(null, '', hrefOf('home'))
   // The router hears of no replacement.
   dispatchEvent(new HashChangeEvent('hashchange'))
   return query.get('code') ?? undefined

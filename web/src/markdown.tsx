@@ -60,16 +60,18 @@ function table({ header, rows }: Tokens.Table, depth: number): ComponentChildren
       <table>
         <thead>
           <tr>
-            {header.map(({ tokens }) => (
-              <th scope="col">{inlines(tokens, depth)}</th>
+            {header.map(({ tokens, align }) => (
+              <th scope="col" class={alignment(align)}>
+                {inlines(tokens, depth)}
+              </th>
             ))}
           </tr>
         </thead>
         <tbody>
           {rows.map((row) => (
             <tr>
-              {row.map(({ tokens }) => (
-                <td>{inlines(tokens, depth)}</td>
+              {row.map(({ tokens, align }) => (
+                <td class={alignment(align)}>{inlines(tokens, depth)}</td>
               ))}
             </tr>
           ))}
@@ -77,6 +79,10 @@ function table({ header, rows }: Tokens.Table, depth: number): ComponentChildren
       </table>
     </div>
   )
+}
+
+function alignment(align: Tokens.TableCell['align']): string | undefined {
+  return align === 'right' ? 'number' : align === 'center' ? 'centre' : undefined
 }
 
 function inlines(tokens: Token[], depth: number): ComponentChildren {

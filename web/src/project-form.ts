@@ -129,7 +129,7 @@ function given(text: string): boolean {
 /** The limit of turns that holds. */
 export function turnLimit({ max_turns: own, agent_capabilities: can }: LimitedProject): string {
   const turns = own ?? can.default_max_turns
-  if (turns === null) return 'any number of turns'
+  if (turns === null) return 'no turn limit'
   return `${turns} ${turns === 1 ? 'turn' : 'turns'}${own === null ? ' (default)' : ''}`
 }
 

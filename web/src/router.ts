@@ -13,7 +13,7 @@ export interface Route {
 export function parseHash(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
   const [page = '', ...parts] = path.split('/').filter(Boolean).map(decode)
-  return { page: page || 'now', parts, query: new URLSearchParams(query) }
+  return { page: page || 'home', parts, query: new URLSearchParams(query) }
 }
 
 export function hrefOf(page: string, ...parts: string[]): string {

@@ -2,6 +2,9 @@
 // keeps its last blocks alone.
 
 import type { AgentComplete, Complete, RunEvents } from '../../src/client/aetheel-client.js'
+import { isAskedNotice } from '../../src/core/asked-notice.js'
+import { withLocalTimes } from '../../src/core/local-time.js'
+import { changedFilesOf } from '../../src/core/tool-input.js'
 import type { Folds } from './use-fold.js'
 
 export type RunEvent = RunEvents['events'][number]
@@ -43,6 +46,8 @@ export class RunModel {
   /** Kept here, since a run is shown in another place when it ends. */
   readonly folds: Folds = new Map()
   lastId = 0
+  /** Goes up with each tool that has changed files. */
+  fileChanges = 0
   model: string | undefined
   /** Of the last attempt that has ended. */
   result: AgentComplete | undefined
@@ -81,11 +86,13 @@ export class RunModel {
         this.#settle(data, Date.parse(at))
         break
       case 'notice':
-        // Others are for developers.
-        if (data['is_technical'] !== true) this.#push({ kind: 'notice', key: id, text: textIn(data, 'message') })
+        // Technical ones are for developers; a question is shown as one, with its buttons.
+        if (data['is_technical'] !== true && !isAskedNotice(textIn(data, 'message')))
+          this.#push({ kind: 'notice', key: id, text: withLocalTimes(textIn(data, 'message'), Date.parse(at)) })
         break
       case 'error':
-        this.#push({ kind: 'error', key: id, text: textIn(data, 'error') })
+        // Who has stopped it knows.
+        if (textIn(data, 'reason') !== 'cancelled') this.#push({ kind: 'error', key: id, text: textIn(data, 'error') })
         break
       case 'agent_complete':
         this.result = data as unknown as AgentComplete
@@ -111,6 +118,7 @@ export class RunModel {
     const block = this.blocks[index]
     // Its beginning may be among what is not kept.
     if (block?.kind !== 'tool') return
+    if (changedFilesOf(block.tool, block.input).length > 0) this.fileChanges += 1
     const result = { output: textIn(data, 'output'), isError: data['is_error'] === true, endedAt }
     this.blocks[index] = { ...block, result }
   }

@@ -1,5 +1,5 @@
 import { api } from './api.js'
-import { lastDays } from './figures-model.js'
+import { lastDays } from './usage-model.js'
 import type { SetupState } from './setup-steps.js'
 import { type Resource, useResource } from './use-resource.js'
 

@@ -2,7 +2,7 @@ import { oneLine } from '../../core/one-line.js'
 import type { ChatView } from '../chat-session.js'
 import type { HistoryEntry } from '../control/protocol.js'
 import { type Output, TurnPrinter } from '../turn-printer.js'
-import { localDateTime } from './local-time.js'
+import { localDateTime } from '../../core/local-time.js'
 
 export const OWN_COMMANDS = '/history: what was said last\n/quit: leave'
 

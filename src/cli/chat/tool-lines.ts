@@ -5,7 +5,7 @@ import { cutLine, type DiffLine, diffOf } from '../../core/line-diff.js'
 import { oneLine, printableLines } from '../../core/one-line.js'
 import { fileChangesOf, subjectOf } from '../../core/tool-input.js'
 import { codeSpans } from './code-colours.js'
-import { clock } from './local-time.js'
+import { clock } from '../../core/local-time.js'
 import { type Line, type Span, span, truncate, widthOfLine } from './styled-text.js'
 
 export interface RunningTool {

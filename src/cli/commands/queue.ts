@@ -4,7 +4,7 @@ import type { Control } from '../control/protocol.js'
 import type { QueuedMessage } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
 import { timeAhead } from '../../runtime/time-words.js'
-import { withLocalTimes } from '../chat/local-time.js'
+import { withLocalTimes } from '../../core/local-time.js'
 import { defineList } from '../list-command.js'
 import { age, type Columns, conversationName, type ListOptions, section, shortId, workingGateways } from '../listing.js'
 

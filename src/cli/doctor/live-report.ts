@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { AgentFailure, AgentRequest, AgentResult, BackendName } from '../../backends/types.js'
 import { oneLine } from '../../core/one-line.js'
 import { EventScrubber, type Scrubber } from '../../credentials/scrubber.js'
-import { localTime } from '../chat/local-time.js'
+import { localTime } from '../../core/local-time.js'
 import { adviceToLogIn, type ProbedAgent } from '../probed-agents.js'
 import type { Finding } from './findings.js'
 

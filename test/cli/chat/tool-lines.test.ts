@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { codeSpans } from '../../../src/cli/chat/code-colours.js'
 import { painter } from '../../../src/cli/chat/styled-text.js'
-import { clock } from '../../../src/cli/chat/local-time.js'
+import { clock } from '../../../src/core/local-time.js'
 import { finishedLines, runningLine, subjectWithin } from '../../../src/cli/chat/tool-lines.js'
 
 const { paint } = painter(false)

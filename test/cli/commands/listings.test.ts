@@ -17,7 +17,7 @@ import { queueDrop, queueList, queueRetry } from '../../../src/cli/commands/queu
 import { runsList, runsShow } from '../../../src/cli/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../../src/cli/commands/sessions.js'
 import { localTime } from '../../../src/cli/listing.js'
-import { localTime as timeOfDay } from '../../../src/cli/chat/local-time.js'
+import { localTime as timeOfDay } from '../../../src/core/local-time.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { operations } from '../../../src/cli/control/operations.js'
 import type { RecordedEvent } from '../../../src/store/events.js'

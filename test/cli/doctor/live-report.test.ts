@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest'
 import type { AgentLogin, BackendName } from '../../../src/backends/types.js'
-import { localTime } from '../../../src/cli/chat/local-time.js'
+import { localTime } from '../../../src/core/local-time.js'
 import { liveFinding } from '../../../src/cli/doctor/live-report.js'
 import { createScrubber } from '../../../src/credentials/scrubber.js'
 import { createPrintingBackend, NOW, type Printed } from '../../backends/fake-cli.js'

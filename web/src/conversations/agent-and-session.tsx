@@ -1,10 +1,12 @@
 import { useId, useState } from 'preact/hooks'
 import type { Agent, ConversationChanges, ConversationDetails } from '../../../src/client/aetheel-client.js'
+import { agentName } from '../agent-names.js'
 import { api } from '../api.js'
 import { useMe } from '../me.js'
+import { Dialog } from '../parts/dialog.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { ModelSuggestions } from '../parts/model-suggestions.js'
-import { Time } from '../parts/numbers.js'
+import { Money, Time, Tokens } from '../parts/numbers.js'
 import { useAction } from '../use-action.js'
 import { useResource } from '../use-resource.js'
 import { AgentOptions, NO_PROJECT, ProjectOptions } from './options.js'
@@ -13,10 +15,10 @@ type QueueMode = ConversationDetails['queue_mode']
 
 /** What becomes of a message that comes while the agent works. */
 const QUEUE_MODES: Record<QueueMode, string> = {
-  followup: 'waits for its own turn',
-  collect: 'shares a turn with all that wait',
-  interrupt: 'ends what runs',
-  steer: 'is told to the agent at once',
+  followup: 'Wait for its own turn',
+  collect: 'Share one turn with all that wait',
+  interrupt: 'Stop the agent and run',
+  steer: 'Tell the agent at once',
 }
 
 interface ConversationProps {
@@ -26,21 +28,43 @@ interface ConversationProps {
 }
 
 /** Who answers in a conversation, where, and in which session; and what of that can be chosen. */
-export function AgentAndSession(props: ConversationProps) {
-  const [isOpen, setIsOpen] = useState(false)
-  const { agent_provider: provider, model, directory, session } = props.details
+export function AgentAndSession({ onClose, ...props }: ConversationProps & { onClose: () => void }) {
+  const { agent_provider: provider, model, directory, usage } = props.details
   return (
-    <details class="chat-agent" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
-      <summary>
-        <span>Agent and session</span>
-        <span class="muted">
-          {provider}
-          {model === null ? '' : ` · ${model}`} · {directory}
-          {session === null && ' · the next message begins a session'}
-        </span>
-      </summary>
-      {isOpen && <Choices {...props} />}
-    </details>
+    <Dialog title="Agent and session" onClose={onClose}>
+      <div class="stack">
+        <dl class="facts">
+          <dt>Agent</dt>
+          <dd>
+            {agentName(provider)}
+            {model !== null && ` · ${model}`}
+          </dd>
+          <dt>Directory</dt>
+          <dd class="path">{directory}</dd>
+          {usage.runs > 0 && (
+            <>
+              <dt>Used</dt>
+              <dd>
+                {usage.runs} {usage.runs === 1 ? 'run' : 'runs'}
+                {usage.input_tokens + usage.output_tokens > 0 && (
+                  <>
+                    {' '}
+                    · <Tokens usage={usage} />
+                  </>
+                )}
+                {usage.cost_usd !== null && (
+                  <>
+                    {' '}
+                    · <Money usd={usage.cost_usd} />
+                  </>
+                )}
+              </dd>
+            </>
+          )}
+        </dl>
+        <Choices {...props} />
+      </div>
+    </Dialog>
   )
 }
 
@@ -60,7 +84,7 @@ function Choices({ details, mayChange, onChange }: ConversationProps) {
   const change = (changes: ConversationChanges): void =>
     act(async () => {
       await api.conversations.update(id, changes)
-      return 'Chosen for the next message.'
+      return 'Saved for the next message.'
     })
   return (
     <div class="chat-choices">
@@ -72,10 +96,10 @@ function Choices({ details, mayChange, onChange }: ConversationProps) {
         <span>
           {session ? (
             <>
-              Session <code>{session.id}</code>, used <Time at={session.used_at} />
+              Session <code>{session.id}</code>, last used <Time at={session.used_at} />
             </>
           ) : (
-            'The next message begins a session.'
+            'The next message starts a new session.'
           )}
         </span>
         {mayChange && (
@@ -115,7 +139,7 @@ function Selects({
   const { projects: own } = useMe()
   const { value: projects = [] } = useResource(() => api.projects.list(), [])
   const { chosen, project_id: projectId, channel, open, queue_mode: queueMode } = details
-  const none = own === null ? (projectId === null ? NO_PROJECT : 'Where it was begun') : undefined
+  const none = own === null ? (projectId === null ? NO_PROJECT : 'Where it began') : undefined
   // What waits was sent to the project as it is.
   const isMovable = channel !== 'http' && open === 0
   return (
@@ -125,7 +149,7 @@ function Selects({
         <select
           value={projectId ?? ''}
           disabled={isBusy || !isMovable}
-          title={isMovable ? undefined : 'It can be changed when nothing runs or waits.'}
+          title={isMovable ? undefined : 'Can be changed while nothing runs or waits.'}
           onChange={({ currentTarget: { value } }) => onChoose({ project_id: value === '' ? null : value })}
         >
           <ProjectOptions projects={projects} chosen={projectId} none={none} />
@@ -144,7 +168,7 @@ function Selects({
         </select>
       </label>
       <label>
-        A message while the agent works
+        Messages while the agent works
         <select
           value={chosen.queue_mode ?? ''}
           disabled={isBusy}
@@ -152,7 +176,9 @@ function Selects({
             onChoose({ queue_mode: value in QUEUE_MODES ? (value as QueueMode) : null })
           }
         >
-          <option value="">{chosen.queue_mode === null ? QUEUE_MODES[queueMode] : 'as the gateway has it'}</option>
+          <option value="">
+            {chosen.queue_mode === null ? `Default: ${QUEUE_MODES[queueMode].toLowerCase()}` : 'Default'}
+          </option>
           {Object.entries(QUEUE_MODES).map(([mode, words]) => (
             <option key={mode} value={mode}>
               {words}
@@ -182,12 +208,12 @@ function ModelForm({
     >
       <label>
         Model
-        <span class="row">
+        <span class="together">
           <input
             list={suggestions}
             value={model}
             maxLength={200}
-            placeholder="The agent's own"
+            placeholder="Default"
             onInput={(event) => setModel(event.currentTarget.value)}
           />
           <ModelSuggestions id={suggestions} agent={agent} />
@@ -224,7 +250,7 @@ function Sessions({
         {earlier.map((used) => (
           <li key={`${used.provider}:${used.id}`}>
             <span>
-              <Time at={used.used_at} /> · {used.provider} · <span class="muted">{used.question}</span>
+              <Time at={used.used_at} /> · {agentName(used.provider)} · <span class="muted">{used.question}</span>
             </span>
             {mayChange && (
               <button type="button" title={used.id} onClick={() => onResume(used.id)}>

@@ -1,12 +1,13 @@
 import { useEffect, useState } from 'preact/hooks'
+import { api } from '../api.js'
+import { channelName } from '../conversation.js'
 import { EmptyState } from '../parts/empty-state.js'
 import { ErrorNote } from '../parts/error-note.js'
-import { Time } from '../parts/numbers.js'
-import { placeOf } from '../place-of.js'
-import { hrefOf } from '../router.js'
+import { Icon } from '../parts/icon.js'
+import { Skeleton } from '../parts/skeleton.js'
+import { WindowList } from '../parts/window-list.js'
 import { useResource } from '../use-resource.js'
-import { api } from '../api.js'
-import { MarkedWords } from './marked-words.js'
+import { ConversationRow, ROW_PX } from './conversation-row.js'
 import { type Filter, type Listed, useConversations } from './use-conversations.js'
 
 /** After the last key, before one is looked for. */
@@ -14,10 +15,10 @@ const TYPING_MS = 300
 const STATES = [
   ['running', 'Running'],
   ['waiting', 'Waiting'],
-  ['idle', 'At rest'],
+  ['idle', 'Idle'],
 ] as const
 
-export function ConversationList({ openId }: { openId: string | undefined }) {
+export function ConversationList() {
   const [filter, setFilter] = useState<Filter>({})
   const { rows, isLoading, hasMore, error, loadMore, reload } = useConversations(filter)
   const isFiltered = Object.keys(filter).length > 0
@@ -25,55 +26,26 @@ export function ConversationList({ openId }: { openId: string | undefined }) {
     <>
       <Filters filter={filter} onChange={setFilter} rows={rows} />
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {isLoading && rows.length === 0 && <Skeleton />}
       {!isLoading && error === undefined && rows.length === 0 && (
-        <EmptyState title={isFiltered ? 'Nothing was found.' : 'Nobody has said anything yet.'} />
+        <EmptyState icon="chat" title={isFiltered ? 'Nothing found' : 'No conversations yet'}>
+          {isFiltered ? 'Try other words, or fewer filters.' : 'Start one here, on Discord or with aetheel chat.'}
+        </EmptyState>
       )}
-      <ul class="chat-rows" aria-label="Conversations" aria-busy={isLoading}>
-        {rows.map((row) => (
-          <Row key={row.id} row={row} query={filter.q ?? ''} isOpen={row.id === openId} />
-        ))}
-      </ul>
-      {hasMore && (
-        <button type="button" class="quiet" disabled={isLoading} onClick={loadMore}>
-          Show older ones
-        </button>
-      )}
+      <WindowList
+        label="Conversations"
+        rows={rows}
+        rowPx={ROW_PX}
+        isBusy={isLoading}
+        keyOf={({ id }) => id}
+        onNearEnd={() => {
+          if (hasMore && !isLoading && error === undefined) loadMore()
+        }}
+      >
+        {(row) => <ConversationRow row={row} query={filter.q ?? ''} />}
+      </WindowList>
     </>
   )
-}
-
-function Row({ row, query, isOpen }: { row: Listed; query: string; isOpen: boolean }) {
-  const { id, question, match, updated_at: updatedAt } = row
-  return (
-    <li>
-      <a class="chat-row" href={hrefOf('conversations', id)} aria-current={isOpen ? 'true' : undefined}>
-        <span class="chat-row-head">
-          <span class="chat-row-place">{placeOf(row)}</span>
-          <StateDot row={row} />
-          <span class="muted">
-            <Time at={match?.at ?? updatedAt} />
-          </span>
-        </span>
-        <span class="chat-row-text">
-          {match ? (
-            <>
-              <span class="muted">{match.author ?? 'Aetheel'}: </span>
-              <MarkedWords text={match.text} query={query} />
-            </>
-          ) : (
-            (question ?? <span class="muted">Nothing said yet</span>)
-          )}
-        </span>
-      </a>
-    </li>
-  )
-}
-
-function StateDot({ row: { state, asked, open } }: { row: Listed }) {
-  if (asked > 0) return <span class="warn">asks</span>
-  if (state === 'running') return <span class="good working">works</span>
-  if (state === 'waiting') return <span class="warn">{open} wait</span>
-  return null
 }
 
 function Filters({ filter, onChange, rows }: { filter: Filter; onChange: (filter: Filter) => void; rows: Listed[] }) {
@@ -85,7 +57,7 @@ function Filters({ filter, onChange, rows }: { filter: Filter; onChange: (filter
     const seen = new Set([...channels, ...rows.map(({ channel }) => channel)])
     if (seen.size > channels.length) setChannels([...seen].toSorted())
   }, [rows])
-  const set = (name: keyof Filter, value: string): void => {
+  const set = (name: Exclude<keyof Filter, 'archived'>, value: string): void => {
     const { [name]: _before, ...rest } = filter
     onChange(value === '' ? rest : { ...rest, [name]: value })
   }
@@ -97,19 +69,22 @@ function Filters({ filter, onChange, rows }: { filter: Filter; onChange: (filter
   }, [typed])
   const selects = [
     { name: 'state', title: 'State', options: STATES },
-    { name: 'channel', title: 'Channel', options: channels.map((channel) => [channel, channel] as const) },
+    { name: 'channel', title: 'Channel', options: channels.map((channel) => [channel, channelName(channel)] as const) },
     { name: 'project', title: 'Project', options: projects.map(({ id, name }) => [id, name] as const) },
   ] as const
   return (
     <form class="chat-filters" role="search" onSubmit={(event) => event.preventDefault()}>
-      <input
-        type="search"
-        aria-label="Search in everything that was said"
-        placeholder="Search in everything that was said"
-        maxLength={500}
-        value={typed}
-        onInput={(event) => setTyped(event.currentTarget.value)}
-      />
+      <span class="search-field">
+        <Icon name="search" />
+        <input
+          type="search"
+          aria-label="Search messages and answers"
+          placeholder="Search messages and answers"
+          maxLength={500}
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+      </span>
       <div class="chat-filter-row">
         {selects.map(({ name, title, options }) => (
           <select
@@ -126,6 +101,17 @@ function Filters({ filter, onChange, rows }: { filter: Filter; onChange: (filter
             ))}
           </select>
         ))}
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={filter.archived === 'true'}
+            onChange={({ currentTarget: { checked } }) => {
+              const { archived: _before, ...rest } = filter
+              onChange(checked ? { ...rest, archived: 'true' } : rest)
+            }}
+          />
+          Archived
+        </label>
       </div>
     </form>
   )

@@ -1,82 +1,131 @@
-import { useState } from 'preact/hooks'
+import type { ComponentChildren } from 'preact'
+import { useRef, useState } from 'preact/hooks'
 import type { Conversation, ConversationDetails } from '../../../src/client/aetheel-client.js'
+import { agentName } from '../agent-names.js'
 import { api } from '../api.js'
+import { channelName } from '../conversation.js'
 import { type LiveState, useLive } from '../live.js'
 import { useMe } from '../me.js'
 import { ErrorNote, ErrorWords } from '../parts/error-note.js'
-import { Duration, Money, Time, Tokens } from '../parts/numbers.js'
-import { placeOf } from '../place-of.js'
+import { Icon } from '../parts/icon.js'
+import { Skeleton } from '../parts/skeleton.js'
 import { hrefOf } from '../router.js'
 import { useAction } from '../use-action.js'
+import { useIsNarrow } from '../use-is-narrow.js'
 import { useQuestions } from '../use-questions.js'
 import { useResource } from '../use-resource.js'
 import { AgentAndSession } from './agent-and-session.js'
+import { upload } from './attachments.js'
+import { ChangesPanel } from './changes-panel.js'
 import { Composer } from './composer.js'
+import { PaneHead } from './pane-head.js'
 import { Transcript } from './transcript.js'
+import { useChanges } from './use-changes.js'
 
 /** Those that are made by this API. */
 const WEB = 'web'
 const OWN_CHANNELS = ['http', WEB]
+/** As in styles/conversation.css: there is no room for two columns. */
+const ONE_COLUMN = '(max-width: 76rem)'
 
 /** Contract: gets the id as its `key`. */
 export function ConversationPane({ id }: { id: string }) {
   const live = useLive()
-  const [changes, setChanges] = useState(0)
+  const [own, setOwn] = useState(0)
   const [sent, setSent] = useState(0)
-  const version = `${versionOf(live.conversations.get(id))}:${live.snapshots}:${changes}`
+  const [shown, setShown] = useState<'changes' | 'talk'>()
+  const [isChoosing, setIsChoosing] = useState(false)
+  const isOneColumn = useIsNarrow(ONE_COLUMN)
+  const version = `${versionOf(live.conversations.get(id))}:${live.snapshots}:${own}`
   const { value: details, error, reload } = useResource(() => api.conversations.get(id), [id, version])
   const { approvals, reload: reloadQuestions } = useQuestions(live)
+  const changes = useChanges(id, version, live)
   const me = useMe()
   const onChange = (): void => {
-    setChanges((count) => count + 1)
+    setOwn((count) => count + 1)
     reloadQuestions()
   }
   if (!details) {
     return (
-      <section class="chat-pane" aria-label="Conversation">
-        <Back />
-        {error === undefined ? <p class="muted">Loading…</p> : <ErrorNote words={error} onRetry={reload} />}
+      <section class="chat" aria-label="Conversation">
+        <div class="chat-lost">{error === undefined ? <Skeleton /> : <Lost words={error} onRetry={reload} />}</div>
       </section>
     )
   }
   const conversation = latestOf(details, live)
   const mayRun = me.scopes.includes('run')
   const mayChange = mayRun && (OWN_CHANNELS.includes(conversation.channel) || me.scopes.includes('admin'))
-  const stateWords = conversation.state === 'idle' ? '' : 'The agent works.'
+  const isRail = changes.length > 0 && !isOneColumn && shown !== 'talk'
+  const isTab = changes.length > 0 && isOneColumn && shown === 'changes'
+  const stop = conversation.message_id !== null && mayChange && (
+    <StopButton id={id} messageId={conversation.message_id} />
+  )
   return (
-    <section class="chat-pane" aria-label="Conversation">
-      <PaneHead conversation={conversation} details={details} mayChange={mayChange} />
-      {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
-      <AgentAndSession details={details} mayChange={mayChange} onChange={onChange} />
-      <Transcript
-        id={id}
-        version={version}
-        live={live}
-        sent={sent}
-        approvals={approvals}
+    <section class={isRail ? 'chat has-rail' : 'chat'} aria-label="Conversation">
+      <PaneHead
+        conversation={conversation}
+        details={details}
         mayChange={mayChange}
+        changedFiles={changes.length}
+        isShowingChanges={isRail || isTab}
+        onShowChanges={() => setShown(isRail || isTab ? 'talk' : 'changes')}
+        onChoose={() => setIsChoosing(true)}
         onChange={onChange}
       />
-      <p class="hidden" role="status">
-        {stateWords}
-      </p>
-      {conversation.channel !== WEB ? (
-        <p class="note">
-          {conversation.channel === 'http'
-            ? 'This is a command that was given over HTTP. To talk, begin a conversation.'
-            : `This conversation is one of ${conversation.channel}: write to it there.`}
-        </p>
-      ) : mayRun ? (
-        <Composer
-          draftId={id}
-          placeholder={conversation.state === 'idle' ? 'Write to the agent' : 'Write the next message'}
-          send={async ({ text, key }) => {
-            await api.conversations.send(id, text, { idempotencyKey: key })
-            setSent((count) => count + 1)
-          }}
-        />
+      {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {isTab ? (
+        <ChangesPanel files={changes} />
       ) : (
-        <p class="note">This token may read alone. To write, log in with one that may run.</p>
+        <div class="chat-main">
+          <Transcript
+            id={id}
+            version={version}
+            live={live}
+            sent={sent}
+            approvals={approvals}
+            mayChange={mayChange}
+            mayWrite={mayRun && conversation.channel === WEB}
+            onChange={onChange}
+          />
+          <p class="hidden" role="status">
+            {conversation.asked > 0 ? 'Waiting for you' : conversation.state === 'idle' ? '' : 'Working'}
+          </p>
+          <div class="chat-foot">
+            {conversation.channel !== WEB ? (
+              <Elsewhere details={details} mayRun={mayRun} stop={stop} />
+            ) : mayRun ? (
+              <Composer
+                draftId={id}
+                placeholder={
+                  conversation.state === 'idle'
+                    ? `Message ${agentName(details.agent_provider)}`
+                    : 'Queue the next message'
+                }
+                beside={stop}
+                sources={{ conversationId: id, projectId: conversation.project_id }}
+                send={async ({ text, key }, chosen) => {
+                  const files = await upload(id, chosen)
+                  const taken = await api.conversations.send(id, text, { idempotencyKey: key, files })
+                  setSent((count) => count + 1)
+                  if (!('command' in taken)) return taken.notes.length > 0 ? taken.notes.join('\n\n') : undefined
+                  if (taken.is_change) onChange()
+                  return taken.answer
+                }}
+              />
+            ) : (
+              <p class="note">This token is read-only. To write, log in with one that has the scope "run".</p>
+            )}
+          </div>
+        </div>
+      )}
+      {isRail && <ChangesPanel files={changes} onClose={() => setShown('talk')} />}
+      {isChoosing && (
+        <AgentAndSession
+          details={details}
+          mayChange={mayChange}
+          onChange={onChange}
+          onClose={() => setIsChoosing(false)}
+        />
       )}
     </section>
   )
@@ -85,73 +134,80 @@ export function ConversationPane({ id }: { id: string }) {
 /** Changes with everything that changes the transcript or the details. */
 function versionOf(heard: Conversation | undefined): string {
   if (!heard) return ''
-  const { last_number: number, state, open, asked, message_id: messageId, run, project_id: projectId } = heard
-  return [number, state, open, asked, messageId, run?.id, projectId].join(',')
+  const { last_number: number, state, open, asked, message_id: messageId, run, project_id: projectId, title } = heard
+  return [number, state, open, asked, messageId, run?.id, projectId, title].join(',')
 }
 
 function latestOf(details: ConversationDetails, { conversations }: LiveState): Conversation {
   const heard = conversations.get(details.id)
   if (!heard || heard.updated_at < details.updated_at) return details
-  // Chosen on this page, it is heard of later.
-  return { ...heard, project_id: details.project_id }
+  // Chosen on this page, they are heard of later.
+  const { project_id, title, title_is_chosen, is_pinned, is_archived } = details
+  return { ...heard, project_id, title, title_is_chosen, is_pinned, is_archived }
 }
 
-function Back() {
+/** An address with a slip in it, or one that was deleted. */
+function Lost({ words, onRetry }: { words: string; onRetry: () => void }) {
+  const isUnknown = /Invalid UUID|There is no conversation/.test(words)
   return (
-    <a class="chat-back" href={hrefOf('conversations')}>
-      ← All conversations
-    </a>
+    <>
+      <ErrorNote
+        words={isUnknown ? 'There is no such conversation, or your token may not see it.' : words}
+        onRetry={onRetry}
+      />
+      <a href={hrefOf('conversations')}>All conversations</a>
+    </>
   )
 }
 
-function PaneHead({
-  conversation,
-  details: { usage },
-  mayChange,
-}: {
-  conversation: Conversation
-  details: ConversationDetails
-  mayChange: boolean
-}) {
-  const { id, state, run, open, asked, message_id: messageId, waits_until: until } = conversation
-  const stop = useAction()
+function StopButton({ id, messageId }: { id: string; messageId: string }) {
+  const { run, isBusy, error } = useAction()
   return (
-    <header class="chat-head">
-      <Back />
-      <h2>{placeOf(conversation)}</h2>
-      <span class="muted">
-        {usage.runs} {usage.runs === 1 ? 'run' : 'runs'} · <Tokens usage={usage} /> · <Money usd={usage.cost_usd} />
+    <>
+      <ErrorWords words={error} />
+      <button type="button" disabled={isBusy} onClick={() => void run(() => api.conversations.stop(id, { messageId }))}>
+        <Icon name="stop" />
+        Stop
+      </button>
+    </>
+  )
+}
+
+/** Of another channel: read here, and taken up in a new conversation of this page. */
+function Elsewhere({
+  details,
+  mayRun,
+  stop,
+}: {
+  details: ConversationDetails
+  mayRun: boolean
+  stop: ComponentChildren
+}) {
+  const { run, isBusy, error } = useAction()
+  /** Begun by an attempt that failed later. */
+  const begun = useRef<string | undefined>(undefined)
+  const goOn = async (): Promise<void> => {
+    const { project_id: projectId, session } = details
+    begun.current ??= (await api.conversations.create(projectId === null ? {} : { project_id: projectId })).id
+    if (session) await api.conversations.resume(begun.current, session.id)
+    location.hash = hrefOf('conversations', begun.current)
+  }
+  const isCommand = details.channel === 'http'
+  return (
+    <div class="elsewhere">
+      <span>
+        {isCommand ? 'These commands came over the API.' : `This conversation is on ${channelName(details.channel)}.`}
+        {details.session && <span class="muted"> Continued here, the agent still knows what was said.</span>}
       </span>
-      <span class="row chat-head-end">
-        <ErrorWords words={stop.error} />
-        {asked > 0 && <span class="warn">Waits for an answer</span>}
-        {run && asked === 0 && (
-          <span class="good">
-            Works <Duration from={Date.parse(run.started_at)} />
-          </span>
-        )}
-        {!run && state === 'waiting' && (
-          <span class="warn">
-            Waits
-            {until !== null && Date.parse(until) > Date.now() && (
-              <>
-                {' '}
-                until <Time at={until} />
-              </>
-            )}
-          </span>
-        )}
-        {open > 1 && <span class="muted">{open - 1} more wait</span>}
-        {messageId !== null && mayChange && (
-          <button
-            type="button"
-            disabled={stop.isBusy}
-            onClick={() => void stop.run(() => api.conversations.stop(id, { messageId }))}
-          >
-            Stop
+      <span class="row">
+        <ErrorWords words={error} />
+        {stop}
+        {mayRun && (
+          <button type="button" class="primary" disabled={isBusy} onClick={() => void run(goOn)}>
+            Continue here
           </button>
         )}
       </span>
-    </header>
+    </div>
   )
 }

@@ -5,23 +5,27 @@ import { useMe } from '../me.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { ModelSuggestions } from '../parts/model-suggestions.js'
 import { hrefOf } from '../router.js'
+import { toast } from '../toasts.js'
 import { useResource } from '../use-resource.js'
+import { upload } from './attachments.js'
 import { Composer } from './composer.js'
 import { drafts } from './drafts.js'
 import { AgentOptions, NO_PROJECT, ProjectOptions } from './options.js'
 
 const DRAFT = 'new'
 
-/** A conversation that begins with its first message. */
-export function NewConversation() {
+/** A conversation that begins with its first message. Contract: gets the project as its `key`. */
+export function NewConversation({ inProject }: { inProject?: string | undefined }) {
   const { projects: own } = useMe()
   const projects = useResource(() => api.projects.list(), [])
   const agents = useResource(() => api.agents.list(), [])
   /** Of a first message that did not get through, as far as is known: the next attempt does not begin another one. */
   const begun = useRef(drafts.get(DRAFT).begun)
-  const before = begun.current?.wanted
-  const [chosen, setChosen] = useState(before ? (before.project_id ?? '') : own?.[0])
+  const before = inProject === undefined ? begun.current?.wanted : undefined
+  const [chosen, setChosen] = useState(inProject ?? (before ? (before.project_id ?? '') : own?.[0]))
   const projectId = chosen ?? projects.value?.find((project) => project.is_default)?.id ?? ''
+  const chosenProject = projects.value?.find(({ id }) => id === projectId)
+  const standard = chosenProject?.agent_provider ?? agents.value?.find((agent) => agent.is_default)?.provider
   const [provider, setProvider] = useState<GivenProvider | undefined>(before?.agent_provider)
   const suggestions = useId()
   const [model, setModel] = useState(before?.model ?? '')
@@ -45,14 +49,47 @@ export function NewConversation() {
     return begun.current.id
   }
   const failed = projects.error ?? agents.error
+  const choices = (
+    <div class="composer-choices">
+      <label>
+        <span class="hidden">Agent</span>
+        <select
+          value={provider ?? ''}
+          onChange={({ currentTarget: { value } }) =>
+            setProvider(agents.value?.find((agent) => agent.provider === value)?.provider)
+          }
+        >
+          <AgentOptions agents={agents.value ?? []} standard={standard} />
+        </select>
+      </label>
+      <label>
+        <span class="hidden">Project</span>
+        <select value={projectId} onChange={(event) => setChosen(event.currentTarget.value)}>
+          <ProjectOptions
+            projects={projects.value ?? []}
+            chosen={projectId || null}
+            none={own === null ? NO_PROJECT : undefined}
+          />
+        </select>
+      </label>
+      <label>
+        <span class="hidden">Model</span>
+        <input
+          list={suggestions}
+          value={model}
+          maxLength={200}
+          placeholder="Default model"
+          onInput={(event) => setModel(event.currentTarget.value)}
+        />
+        <ModelSuggestions
+          id={suggestions}
+          agent={agents.value?.find((agent) => agent.provider === (provider ?? standard))}
+        />
+      </label>
+    </div>
+  )
   return (
-    <section class="chat-pane" aria-label="New conversation">
-      <header class="chat-head">
-        <a class="chat-back" href={hrefOf('conversations')}>
-          ← All conversations
-        </a>
-        <h2>New conversation</h2>
-      </header>
+    <section class="stack" aria-label="New conversation">
       {failed !== undefined && (
         <ErrorNote
           words={failed}
@@ -62,47 +99,19 @@ export function NewConversation() {
           }}
         />
       )}
-      <div class="chat-choices">
-        <label>
-          Project
-          <select value={projectId} onChange={(event) => setChosen(event.currentTarget.value)}>
-            <ProjectOptions
-              projects={projects.value ?? []}
-              chosen={projectId || null}
-              none={own === null ? NO_PROJECT : undefined}
-            />
-          </select>
-        </label>
-        <label>
-          Agent
-          <select
-            value={provider ?? ''}
-            onChange={({ currentTarget: { value } }) =>
-              setProvider(agents.value?.find((agent) => agent.provider === value)?.provider)
-            }
-          >
-            <AgentOptions agents={agents.value ?? []} />
-          </select>
-        </label>
-        <label>
-          Model
-          <input
-            list={suggestions}
-            value={model}
-            maxLength={200}
-            placeholder="The agent's own"
-            onInput={(event) => setModel(event.currentTarget.value)}
-          />
-          <ModelSuggestions id={suggestions} agent={agents.value?.find((agent) => agent.provider === provider)} />
-        </label>
-      </div>
       <Composer
         draftId={DRAFT}
         placeholder="What should the agent do?"
-        send={async ({ text, key }) => {
+        sources={{ projectId }}
+        above={choices}
+        send={async ({ text, key }, chosen) => {
           const id = await begin()
-          await api.conversations.send(id, text, { idempotencyKey: key })
+          const files = await upload(id, chosen)
+          const taken = await api.conversations.send(id, text, { idempotencyKey: key, files })
+          if ('command' in taken) toast({ title: `/${taken.command}`, what: taken.answer })
+          else for (const note of taken.notes) toast({ title: note })
           if (isHere.current) location.hash = hrefOf('conversations', id)
+          return undefined
         }}
       />
     </section>

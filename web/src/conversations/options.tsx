@@ -1,4 +1,5 @@
 import type { Agent, Project } from '../../../src/client/aetheel-client.js'
+import { agentName } from '../agent-names.js'
 
 /** `none` is what it means to choose none; without it, that cannot be. Contract: what is chosen is always among them. */
 export function ProjectOptions({
@@ -23,17 +24,18 @@ export function ProjectOptions({
   )
 }
 
-export function AgentOptions({ agents }: { agents: Agent[] }) {
+/** `standard` is who answers when none is chosen, where that is known. */
+export function AgentOptions({ agents, standard }: { agents: Agent[]; standard?: string | undefined }) {
   return (
     <>
-      <option value="">As the project has it</option>
+      <option value="">{standard === undefined ? 'Default agent' : `${agentName(standard)} (default)`}</option>
       {agents.map(({ provider, status }) => (
         <option key={provider} value={provider} disabled={status !== 'available'}>
-          {status === 'available' ? provider : `${provider} (not available)`}
+          {status === 'available' ? agentName(provider) : `${agentName(provider)} (not installed)`}
         </option>
       ))}
     </>
   )
 }
 
-export const NO_PROJECT = 'None: the working directory'
+export const NO_PROJECT = 'No project'

@@ -18,14 +18,14 @@ export function PastRun({ runId }: { runId: string }) {
   const steps = model.blocks.length
   const shown = model.blocks.slice(first, first + SHOWN_STEPS)
   if (error !== undefined && steps === 0) return <ErrorNote words={error} onRetry={goOn} />
-  if (isDone && steps === 0) return <p class="muted">The agent has left nothing but its answer.</p>
+  if (isDone && steps === 0) return <p class="muted">No steps: the agent only answered.</p>
   return (
     <div class="past-run">
       <div class="row muted">
         <span>
           {steps === 0 ? 'Loading…' : `Steps ${first + 1} to ${first + shown.length} of ${steps}`}
           {steps > 0 && ` · ${formatCount(count)} events`}
-          {!isDone && !isPaused && steps > 0 && ', more are coming…'}
+          {!isDone && !isPaused && steps > 0 && ', loading more…'}
         </span>
         {steps > SHOWN_STEPS && (
           <span class="row">
@@ -40,7 +40,7 @@ export function PastRun({ runId }: { runId: string }) {
       {error !== undefined && <ErrorNote words={error} onRetry={goOn} />}
       {isPaused && (
         <button type="button" onClick={goOn}>
-          Load more of this run
+          Load more
         </button>
       )}
     </div>
@@ -74,7 +74,7 @@ interface Loaded {
 }
 
 /** The events of a run, page by page: what is there is shown while the rest comes. */
-function usePastRun(runId: string): Loaded & { goOn: () => void } {
+export function usePastRun(runId: string): Loaded & { goOn: () => void } {
   const [loaded, setLoaded] = useState<Loaded>(() => ({
     model: new RunModel(Infinity),
     count: 0,

@@ -1,8 +1,9 @@
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import type { Approval, TranscriptEntry } from '../../../src/client/aetheel-client.js'
 import type { LiveState } from '../live.js'
 import { EmptyState } from '../parts/empty-state.js'
 import { ErrorNote } from '../parts/error-note.js'
+import { Skeleton } from '../parts/skeleton.js'
 import { EntryView } from './transcript-entry.js'
 import { useTranscript } from './use-transcript.js'
 
@@ -20,6 +21,7 @@ export function Transcript({
   sent,
   approvals,
   mayChange,
+  mayWrite,
   onChange,
 }: {
   id: string
@@ -29,10 +31,13 @@ export function Transcript({
   sent: number
   approvals: Approval[]
   mayChange: boolean
+  mayWrite: boolean
   onChange: () => void
 }) {
   const { window: held, isLoading, isLoadingOlder, error, loadOlder, loadLatest } = useTranscript(id, version)
-  const { entries, before, isBehind } = held
+  const { before, isBehind } = held
+  // A question is shown with its buttons, where it was asked.
+  const entries = useMemo(() => held.entries.filter((entry) => !isQuestion(entry)), [held])
   const frame = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)
   const anchor = useRef<{ entry: string; top: number } | undefined>(undefined)
@@ -85,9 +90,11 @@ export function Transcript({
           {isLoadingOlder ? 'Loading…' : 'Show earlier messages'}
         </button>
       )}
-      {isLoading && <p class="muted">Loading…</p>}
+      {isLoading && <Skeleton />}
       {error !== undefined && <ErrorNote words={error} onRetry={loadLatest} />}
-      {!isLoading && error === undefined && entries.length === 0 && <EmptyState title="Nothing was said here yet." />}
+      {!isLoading && error === undefined && entries.length === 0 && (
+        <EmptyState title="Nothing here yet">Write the first message below.</EmptyState>
+      )}
       {entries.map((entry) => {
         const turn = turnOf(entry)
         return (
@@ -99,18 +106,23 @@ export function Transcript({
             revision={turn ? `${turn.model.lastId}:${turn.isLoading}` : ''}
             approvals={approvals.filter(({ message_id: message }) => message === entry.id)}
             mayChange={mayChange}
+            mayWrite={mayWrite}
             isLatest={!isBehind && entry.id === latest?.id}
             onChange={onChange}
           />
         )
       })}
       {isBehind && (
-        <button type="button" onClick={goToEnd}>
+        <button type="button" class="to-end" onClick={goToEnd}>
           Back to the latest
         </button>
       )}
     </div>
   )
+}
+
+function isQuestion(entry: TranscriptEntry): boolean {
+  return entry.type === 'reply' && entry.is_question
 }
 
 function partOf(frame: HTMLElement, entry: string): HTMLElement | undefined {

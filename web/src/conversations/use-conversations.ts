@@ -5,7 +5,7 @@ import { type LiveState, useLive } from '../live.js'
 
 export type Listed = ConversationPage['conversations'][number]
 
-export type Filter = Pick<ConversationFilter, 'state' | 'channel' | 'project' | 'q'>
+export type Filter = Pick<ConversationFilter, 'state' | 'channel' | 'project' | 'q'> & { archived?: 'true' }
 
 const LISTED_AT_ONCE = 40
 
@@ -42,13 +42,13 @@ export function useConversations(filter: Filter): Conversations {
     }
     if (turn === latest.current) setIsLoading(false)
   }
-  const { state, channel, project, q } = filter
+  const { state, channel, project, q, archived } = filter
   useEffect(() => {
     void load(undefined)
     return () => {
       latest.current += 1
     }
-  }, [state, channel, project, q, live.snapshots])
+  }, [state, channel, project, q, archived, live.snapshots])
   return {
     rows: asNow(listed.rows, live, filter),
     isLoading,
@@ -88,8 +88,9 @@ function newerOf(heard: Conversation | undefined, row: Listed): Conversation | u
   return heard && heard.updated_at >= row.updated_at ? heard : undefined
 }
 
-function isWanted(row: Listed, { state, channel, project }: Filter): boolean {
+function isWanted(row: Listed, { state, channel, project, archived }: Filter): boolean {
   return (
+    row.is_archived === (archived === 'true') &&
     (state === undefined || row.state === state) &&
     (channel === undefined || row.channel === channel) &&
     (project === undefined || row.project_id === project)

@@ -7,6 +7,7 @@ import { Commands } from '../parts/commands.js'
 import { EmptyState } from '../parts/empty-state.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { Page } from '../parts/page.js'
+import { Skeleton } from '../parts/skeleton.js'
 import { useAction } from '../use-action.js'
 import { useResource } from '../use-resource.js'
 
@@ -17,17 +18,16 @@ export function AgentsPage() {
       title="Agents"
       actions={
         <button type="button" disabled={isLoading} onClick={reload}>
-          Look again
+          Refresh
         </button>
       }
     >
       <p class="muted">
-        What is installed on the machine of the gateway, as <code>aetheel doctor</code> sees it. A look is good for a
-        minute.
+        The coding agents on the gateway's machine. Checked once a minute; <code>aetheel doctor</code> says the same.
       </p>
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
-      {!agents && isLoading && <p class="muted">Asking the agents for their versions…</p>}
-      {agents?.length === 0 && <EmptyState title="No agent is registered." />}
+      {!agents && isLoading && <Skeleton />}
+      {agents?.length === 0 && <EmptyState icon="agent" title="No agents" />}
       {agents && (
         <div class="cards">
           {agents
@@ -48,9 +48,9 @@ function rank({ status, is_default: isDefault }: Agent): number {
 
 function AgentState({ agent: { status, install, login } }: { agent: Agent }) {
   if (status === 'unavailable')
-    return <span class="state muted">{install === null ? 'Not available' : 'Not installed'}</span>
+    return <span class="state muted">{install === null ? 'Not working' : 'Not installed'}</span>
   if (login?.state === 'logged-out') return <span class="state bad">Not logged in</span>
-  return <span class="state good">Available</span>
+  return <span class="state good">Ready</span>
 }
 
 /** How to log in, unless it surely is. */
@@ -59,13 +59,16 @@ function LoginNote({ login: { state, why, fix, next } }: { login: NonNullable<Ag
   return (
     <>
       <p class={`note ${state === 'logged-out' ? 'warn' : ''}`}>
-        {why ?? 'It is not logged in, and cannot answer.'} To log in, on the machine of the gateway:
+        {why ?? 'Not logged in, so it cannot answer.'} To log in, run this on the gateway's machine:
       </p>
       <Commands>{fix}</Commands>
-      {next !== null && <p class="note">There, {next}.</p>}
+      {next !== null && <p class="muted small">Then {next}.</p>}
     </>
   )
 }
+
+/** Under load a command line may answer too late. */
+const NO_REASON = 'It did not answer in time. Refresh, or run "aetheel doctor" on the gateway\'s machine.'
 
 function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }) {
   const { provider, status, version, install, login, model, problems, mode, is_default: isDefault } = agent
@@ -73,6 +76,7 @@ function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }
   // Where it is only to be installed, the command says it all.
   const isMissing = status === 'unavailable' && install !== null
   const notes = isMissing ? [] : [...problems, ...(whyNotLive === null ? [] : [whyNotLive])]
+  if (status === 'unavailable' && !isMissing && notes.length === 0) notes.push(NO_REASON)
   const { run, isBusy, error } = useAction()
   const mayChange = useMe().scopes.includes('admin')
   const name = agentName(provider)
@@ -80,11 +84,14 @@ function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }
     <article class="card stack" aria-label={name}>
       <header class="row spread">
         <h2>{name}</h2>
-        <AgentState agent={agent} />
+        <span class="row">
+          {isDefault && <span class="badge plain">Default</span>}
+          <AgentState agent={agent} />
+        </span>
       </header>
       <dl class="facts">
         <dt>Version</dt>
-        <dd>{version ?? '–'}</dd>
+        <dd>{version ?? (isMissing ? 'Not installed' : 'Unknown')}</dd>
         {login?.state === 'logged-in' && (
           <>
             <dt>Logged in</dt>
@@ -100,22 +107,9 @@ function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }
         {mode !== null && (
           <>
             <dt>Process</dt>
-            <dd>{mode === 'live' ? 'stays for the next message' : 'started for each message'}</dd>
+            <dd>{mode === 'live' ? 'Kept warm between messages' : 'Started for each message'}</dd>
           </>
         )}
-        <dt>New projects</dt>
-        <dd class="row">
-          {isDefault ? 'get this agent' : 'get another one'}
-          {mayChange && !isDefault && status === 'available' && (
-            <button
-              type="button"
-              disabled={isBusy}
-              onClick={() => void run(async () => api.agents.setDefault(provider).then(onChanged))}
-            >
-              Give them this one<span class="hidden">: {name}</span>
-            </button>
-          )}
-        </dd>
       </dl>
       {error !== undefined && <ErrorNote words={error} />}
       {login && <LoginNote login={login} />}
@@ -126,6 +120,18 @@ function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }
         </p>
       ))}
       <CapabilityList capabilities={agent.capabilities} />
+      {mayChange && !isDefault && status === 'available' && (
+        <div>
+          <button
+            type="button"
+            disabled={isBusy}
+            title="New projects use the default agent"
+            onClick={() => void run(async () => api.agents.setDefault(provider).then(onChanged))}
+          >
+            Set as default<span class="hidden">: {name}</span>
+          </button>
+        </div>
+      )}
     </article>
   )
 }

@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { Credential } from '../../../src/client/aetheel-client.js'
-import type { PageProps } from '../app.js'
+import type { PageProps } from '../frame/pages.js'
 import { api } from '../api.js'
 import { formProblems } from '../form-problems.js'
-import { useMe } from '../me.js'
 import { ConfirmButton } from '../parts/confirm-button.js'
 import { EmptyState } from '../parts/empty-state.js'
 import { ErrorNote, ErrorWords } from '../parts/error-note.js'
@@ -18,23 +17,11 @@ import { useResource } from '../use-resource.js'
 /** Contract: a value goes to the gateway and is forgotten; none comes back. */
 export function CredentialsPage({ route }: PageProps) {
   const projectId = route.parts[0]
-  if (!useMe().scopes.includes('admin')) {
-    return (
-      <Page title="Credentials">
-        <EmptyState title="This token may not see credentials.">
-          <p>
-            It needs the scope <code>admin</code>: <code>aetheel tokens create --scope admin</code>
-          </p>
-        </EmptyState>
-      </Page>
-    )
-  }
   return (
-    <Page title="Credentials" actions={<OwnerChoice projectId={projectId} />}>
+    <Page title="Credentials" isNarrow actions={<OwnerChoice projectId={projectId} />}>
       <p class="muted">
-        Keys and files that agents get in their environment
-        {projectId !== undefined && ' when they work in this project'}. They are kept sealed; nobody can read them here
-        again.
+        Environment variables and files for the agents{projectId !== undefined && ' of this project'}. Values are stored
+        encrypted and never shown again.
       </p>
       <Credentials key={projectId} projectId={projectId} />
     </Page>
@@ -46,14 +33,14 @@ function OwnerChoice({ projectId }: { projectId: string | undefined }) {
   const isKnown = projectId === undefined || projects.some(({ id }) => id === projectId)
   return (
     <label class="inline">
-      Of
+      Scope
       <select
         value={projectId ?? ''}
         onChange={({ currentTarget: { value } }) => {
           location.hash = value === '' ? hrefOf('credentials') : hrefOf('credentials', value)
         }}
       >
-        <option value="">all projects</option>
+        <option value="">All projects</option>
         {!isKnown && <option value={projectId}>{projectId}</option>}
         {projects.map(({ id, name }) => (
           <option key={id} value={id}>
@@ -72,7 +59,7 @@ function Credentials({ projectId }: { projectId: string | undefined }) {
   const columns: Array<Column<Credential>> = [
     { title: 'Name', cell: ({ name }) => <code>{name}</code> },
     { title: 'Kind', cell: ({ kind }) => KINDS[kind] },
-    { title: 'Set', cell: ({ updated_at: at }) => <Time at={at} /> },
+    { title: 'Changed', cell: ({ updated_at: at }) => <Time at={at} /> },
     {
       title: 'Actions',
       cell: (credential) => (
@@ -90,7 +77,11 @@ function Credentials({ projectId }: { projectId: string | undefined }) {
   return (
     <>
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
-      {value?.length === 0 && <EmptyState title="There is no credential yet." />}
+      {value?.length === 0 && (
+        <EmptyState icon="key" title="No credentials yet">
+          Add a key that your agents need, such as ANTHROPIC_API_KEY.
+        </EmptyState>
+      )}
       {value && value.length > 0 && (
         <section class="card">
           <Table folds caption="Credentials" columns={columns} rows={value} keyOf={({ name }) => name} />
@@ -112,7 +103,7 @@ function Credentials({ projectId }: { projectId: string | undefined }) {
   )
 }
 
-const KINDS = { variable: 'variable', file: 'file, named by the variable' } as const
+const KINDS = { variable: 'Variable', file: 'File' } as const
 
 function CredentialActions({
   credential: { name, project_id: projectId },
@@ -171,7 +162,7 @@ function CredentialForm({
   }
   return (
     <form
-      class="card narrow"
+      class="card"
       aria-label={replaced ? `Replace ${replaced.name}` : 'Add a credential'}
       autoComplete="off"
       onSubmit={(event) => {
@@ -187,7 +178,7 @@ function CredentialForm({
             label="Name"
             hint={
               <>
-                The variable that agents find it in, such as <code>ANTHROPIC_API_KEY</code>.
+                The environment variable, such as <code>ANTHROPIC_API_KEY</code>.
               </>
             }
             problem={problems.of('name')}
@@ -215,8 +206,8 @@ function CredentialForm({
                   setValue('')
                 }}
               >
-                <option value="variable">Variable: the value itself</option>
-                <option value="file">File: the variable names a file that holds it</option>
+                <option value="variable">Variable: holds the value</option>
+                <option value="file">File: holds the path of a file with the value</option>
               </select>
             )}
           </Field>
@@ -238,7 +229,7 @@ function CredentialForm({
       ) : (
         <Field
           label={replaced ? 'New file' : 'File'}
-          hint="Text, as a key or a JSON file."
+          hint="A text file, such as a PEM key or JSON."
           problem={problems.of('value')}
         >
           {(control) => (
@@ -257,7 +248,7 @@ function CredentialForm({
         </button>
         {replaced && (
           <button type="button" onClick={onBack}>
-            Back
+            Cancel
           </button>
         )}
       </div>

@@ -1,5 +1,6 @@
 import { ErrorNote } from '../parts/error-note.js'
 import { Page } from '../parts/page.js'
+import { Skeleton } from '../parts/skeleton.js'
 import { StepList } from '../parts/step-list.js'
 import { useSetup } from '../use-setup.js'
 
@@ -10,12 +11,12 @@ export function FirstStepsPage() {
       title="First steps"
       actions={
         <button type="button" disabled={isLoading} onClick={reload}>
-          Look again
+          Refresh
         </button>
       }
     >
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
-      {!state && isLoading && <p class="muted">Looking at what is there…</p>}
+      {!state && isLoading && <Skeleton />}
       {state && <StepList state={state} />}
     </Page>
   )

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Me } from '../../../src/client/aetheel-client.js'
 import { api } from '../api.js'
+import { Logo } from '../frame/logo.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { useAction } from '../use-action.js'
 
@@ -16,14 +17,17 @@ export function LoginPage({ note, onLogin }: { note?: string | undefined; onLogi
           void run(async () => onLogin(await api.login(token.trim())))
         }}
       >
-        <h1>Aetheel</h1>
+        <h1 class="brand">
+          <Logo />
+          Aetheel
+        </h1>
         {note !== undefined && <ErrorNote words={note} />}
         <p>
-          <code>aetheel dashboard</code> prints a link that logs you in, on the machine where the gateway runs.
+          Run <code>aetheel dashboard</code> on the gateway's machine. It prints a link that logs you in.
         </p>
         <p>
-          Or use a token: the first start of the gateway has written one to <code>~/.aetheel/http-token</code>, and{' '}
-          <code>aetheel tokens create</code> makes more.
+          Or use a token. The first is in <code>~/.aetheel/http-token</code>; <code>aetheel tokens create</code> makes
+          more.
         </p>
         <label>
           Token

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Template } from '../../../src/client/aetheel-client.js'
 import { api } from '../api.js'
 import { type FormProblems, formProblems } from '../form-problems.js'
+import { Commands } from '../parts/commands.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { Field, TextField } from '../parts/field.js'
 import { Page } from '../parts/page.js'
@@ -28,11 +29,11 @@ export function NewProjectPage() {
       location.hash = hrefOf('projects', id)
     })
   return (
-    <Page title="New project" actions={<a href={hrefOf('projects')}>All projects</a>}>
+    <Page title="New project" isNarrow>
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
       {value && (
         <form
-          class="card narrow"
+          class="card"
           aria-label="New project"
           onSubmit={(event) => {
             event.preventDefault()
@@ -50,18 +51,32 @@ export function NewProjectPage() {
             />
             <TextField
               label="Id"
-              hint="Empty: made from the name."
+              hint="Leave empty to make it from the name."
               problem={problems.of('id')}
               value={form.id}
               onInput={(id) => change({ id })}
             />
           </div>
-          <SourceFields form={form} templates={value.templates} problems={problems} onChange={change} />
-          <ProjectSettingsFields settings={form} agents={value.agents} problems={problems} onChange={change} />
+          <SourceFields
+            form={form}
+            templates={value.templates}
+            problems={problems}
+            words={action.error}
+            onChange={change}
+          />
+          <details class="advanced" open={SETTING_FIELDS.some((field) => problems.of(field) !== undefined)}>
+            <summary>Agent and limits</summary>
+            <div class="stack">
+              <ProjectSettingsFields settings={form} agents={value.agents} problems={problems} onChange={change} />
+            </div>
+          </details>
           <div class="row">
             <button type="submit" class="primary" disabled={action.isBusy}>
-              {action.isBusy ? 'Being made…' : 'Make the project'}
+              {action.isBusy ? 'Creating…' : 'Create project'}
             </button>
+            <a class="button quiet" href={hrefOf('projects')}>
+              Cancel
+            </a>
           </div>
         </form>
       )}
@@ -70,15 +85,17 @@ export function NewProjectPage() {
 }
 
 const SOURCE_WORDS: Array<[Source, string]> = [
-  ['template', 'A template'],
-  ['directory', 'A directory that is there'],
-  ['git', 'A git repository'],
+  ['template', 'Template'],
+  ['directory', 'Existing folder'],
+  ['git', 'Git repository'],
 ]
 
 interface FormProps {
   form: NewProjectForm
   templates: Template[]
   problems: FormProblems
+  /** What the gateway says above the form. */
+  words: string | undefined
   onChange: (changes: Partial<NewProjectForm>) => void
 }
 
@@ -87,7 +104,7 @@ function SourceFields(props: FormProps) {
   return (
     <>
       <fieldset>
-        <legend>Begins with</legend>
+        <legend>Start from</legend>
         <div class="row">
           {SOURCE_WORDS.map(([source, words]) => (
             <label key={source} class="check">
@@ -102,21 +119,12 @@ function SourceFields(props: FormProps) {
           ))}
         </div>
       </fieldset>
-      {form.source === 'directory' && (
-        <TextField
-          label="Directory"
-          hint="An absolute path on the machine of the gateway, inside the project roots."
-          problem={problems.of('directory')}
-          isRequired
-          value={form.directory}
-          onInput={(directory) => onChange({ directory })}
-        />
-      )}
+      {form.source === 'directory' && <FolderField {...props} />}
       {form.source === 'git' && (
         <div class="columns">
           <TextField
-            label="Repository"
-            hint="Its URL, as git takes it."
+            label="Repository URL"
+            hint="A URL that git can clone."
             problem={problems.of('git.url')}
             isRequired
             value={form.gitUrl}
@@ -124,7 +132,7 @@ function SourceFields(props: FormProps) {
           />
           <TextField
             label="Branch or tag"
-            hint="Empty: the usual branch."
+            hint="Leave empty for the default branch."
             problem={problems.of('git.ref')}
             value={form.gitRef}
             onInput={(gitRef) => onChange({ gitRef })}
@@ -134,6 +142,38 @@ function SourceFields(props: FormProps) {
       {form.source === 'template' && <TemplateFields {...props} />}
     </>
   )
+}
+
+/** What the gateway says of a folder outside its roots, taken apart to say what would work. */
+const OUTSIDE = /inside the project roots \(([^)]*)\)/
+
+function FolderField({ form, problems, words, onChange }: FormProps) {
+  const roots = OUTSIDE.exec([problems.of('directory'), words].join(' '))?.[1]
+  return (
+    <>
+      <TextField
+        label="Folder"
+        hint="The absolute path on the gateway's machine, such as /home/ada/shop."
+        problem={problems.of('directory')}
+        isRequired
+        value={form.directory}
+        onInput={(directory) => onChange({ directory })}
+      />
+      {roots !== undefined && (
+        <div class="note warn" role="note">
+          <p>
+            Agents may work only in folders below <code>{roots}</code>. Move or clone the folder there, or allow it: set{' '}
+            <code>PROJECT_ROOTS</code> and restart the gateway.
+          </p>
+          <Commands>{`PROJECT_ROOTS="${roots.replaceAll(', ', ',')},${parentOf(form.directory)}"`}</Commands>
+        </div>
+      )}
+    </>
+  )
+}
+
+function parentOf(directory: string): string {
+  return directory.replace(/\/+$/, '').replace(/\/[^/]*$/, '') || '/'
 }
 
 function TemplateFields({ form, templates, problems, onChange }: FormProps) {
@@ -148,7 +188,7 @@ function TemplateFields({ form, templates, problems, onChange }: FormProps) {
             value={form.template}
             onChange={(event) => onChange({ template: event.currentTarget.value })}
           >
-            <option value="">Choose one</option>
+            <option value="">Choose a template</option>
             {templates.map(({ name }) => (
               <option key={name} value={name}>
                 {name}

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Agent, ConversationDetails, Project } from '../../../src/client/aetheel-client.js'
 import { agentName } from '../agent-names.js'
 import { api } from '../api.js'
+import { channelName, titleOf } from '../conversation.js'
 import { formProblems } from '../form-problems.js'
 import { useMe } from '../me.js'
 import { CapabilityList } from '../parts/capabilities.js'
@@ -9,8 +10,10 @@ import { ConfirmButton } from '../parts/confirm-button.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { Field } from '../parts/field.js'
 import { Money, Time } from '../parts/numbers.js'
+import { Icon } from '../parts/icon.js'
 import { Page } from '../parts/page.js'
 import { ProjectSettingsFields, SETTING_FIELDS } from '../parts/project-settings.js'
+import { Skeleton } from '../parts/skeleton.js'
 import { Table } from '../parts/table.js'
 import { changesOf, settingsOf, turnLimit } from '../project-form.js'
 import { hrefOf } from '../router.js'
@@ -24,11 +27,29 @@ export function ProjectPage({ id }: { id: string }) {
     const [project, agents] = await Promise.all([api.projects.get(id), api.agents.list()])
     return { project, agents }
   }, [id])
-  const isAdmin = useMe().scopes.includes('admin')
+  const { scopes } = useMe()
+  const isAdmin = scopes.includes('admin')
+  const mayRun = scopes.includes('run')
   const mayChange = isAdmin && value !== undefined && value.project.source !== 'file'
   return (
-    <Page title={value?.project.name ?? id} actions={<a href={hrefOf('projects')}>All projects</a>}>
+    <Page
+      title={value?.project.name ?? id}
+      actions={
+        <span class="row">
+          <a class="button quiet" href={hrefOf('projects')}>
+            All projects
+          </a>
+          {mayRun && value && (
+            <a class="button primary" href={`${hrefOf('new')}?project=${encodeURIComponent(id)}`}>
+              <Icon name="plus" />
+              New conversation
+            </a>
+          )}
+        </span>
+      }
+    >
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {!value && error === undefined && <Skeleton />}
       {value && (
         <>
           <Facts project={value.project} />
@@ -38,7 +59,7 @@ export function ProjectPage({ id }: { id: string }) {
             <section class="card stack" aria-label="Credentials">
               <h2>Credentials</h2>
               <p>
-                Keys that only agents of this project get: <a href={hrefOf('credentials', id)}>see and change them</a>.
+                Keys for this project alone. <a href={hrefOf('credentials', id)}>Manage credentials</a>
               </p>
             </section>
           )}
@@ -50,9 +71,9 @@ export function ProjectPage({ id }: { id: string }) {
 }
 
 const ORIGINS = {
-  file: 'the configuration file: change it there',
-  api: 'made here',
-  cluster: 'the labels of its pod',
+  file: 'Configuration file (edit it there)',
+  api: 'Dashboard or API',
+  cluster: 'Labels of its pod',
 } as const
 
 function Facts({ project }: { project: Project }) {
@@ -65,12 +86,12 @@ function Facts({ project }: { project: Project }) {
         <dd>
           <code>{project.id}</code>
         </dd>
-        <dt>Works in</dt>
+        <dt>Folder</dt>
         <dd>
           <span class="path">{project.directory}</span>
           {pod && ` in the pod ${pod.name ?? pod.selector ?? ''}`}
         </dd>
-        <dt>Comes from</dt>
+        <dt>Defined in</dt>
         <dd>{ORIGINS[project.source]}</dd>
         <dt>Agent</dt>
         <dd>
@@ -78,12 +99,10 @@ function Facts({ project }: { project: Project }) {
           {project.model !== null && `, ${project.model}`}
         </dd>
         <dt>Tools</dt>
-        <dd>{tools ? tools.join(', ') : 'all'}</dd>
+        <dd>{tools ? tools.join(', ') : 'All'}</dd>
         <dt>Limits</dt>
         <dd>
-          {[project.timeout === null ? 'time as the gateway has it' : `${project.timeout} s`, turnLimit(project)].join(
-            ', ',
-          )}
+          {[project.timeout === null ? 'default time limit' : `${project.timeout} s`, turnLimit(project)].join(', ')}
         </dd>
       </dl>
       <CapabilityList capabilities={project.agent_capabilities} />
@@ -109,7 +128,7 @@ function SettingsForm({ project, agents, onSaved }: { project: Project; agents: 
     >
       <h2>Settings</h2>
       {problems.words !== undefined && <ErrorNote words={problems.words} />}
-      <Field label="Name" hint="Empty: its id." problem={problems.of('name')}>
+      <Field label="Name" hint="Leave empty to use the id." problem={problems.of('name')}>
         {(control) => <input {...control} value={name} onInput={(event) => setName(event.currentTarget.value)} />}
       </Field>
       <ProjectSettingsFields
@@ -119,7 +138,7 @@ function SettingsForm({ project, agents, onSaved }: { project: Project; agents: 
         onChange={(changed) => setSettings((before) => ({ ...before, ...changed }))}
       />
       {'agent_provider' in changes && (
-        <p class="note warn">Another agent begins new sessions: it does not know what was said before.</p>
+        <p class="note warn">A different agent starts new sessions, without what was said before.</p>
       )}
       <div class="row">
         <button type="submit" class="primary" disabled={action.isBusy || !isChanged}>
@@ -133,7 +152,7 @@ function SettingsForm({ project, agents, onSaved }: { project: Project; agents: 
               setSettings(settingsOf(project))
             }}
           >
-            Undo
+            Reset
           </button>
         )}
       </div>
@@ -144,25 +163,25 @@ function SettingsForm({ project, agents, onSaved }: { project: Project; agents: 
 function Sessions({ id }: { id: string }) {
   const { value, error, reload } = useResource(() => sessionsOf(id), [id])
   return (
-    <section class="card stack" aria-label="Sessions">
-      <h2>Sessions</h2>
+    <section class="card stack" aria-label="Conversations">
+      <h2>Conversations</h2>
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
-      {value?.length === 0 && <p class="muted">Nobody has talked to it yet.</p>}
+      {value?.length === 0 && <p class="muted">No conversations yet.</p>}
       {value && value.length > 0 && (
         <Table
           folds
-          caption="The latest conversations and the sessions of their agents"
+          caption="Latest conversations and their sessions"
           rows={value}
           keyOf={(conversation) => conversation.id}
           columns={[
             {
               title: 'Conversation',
-              cell: ({ id: conversationId, question, channel }) => (
+              cell: ({ id: conversationId, title, channel }) => (
                 <>
                   <a class="excerpt" href={hrefOf('conversations', conversationId)}>
-                    {question ?? 'Without a message'}
+                    {titleOf({ title })}
                   </a>
-                  <div class="muted small">{channel}</div>
+                  <div class="muted small">{channelName(channel)}</div>
                 </>
               ),
             },
@@ -175,10 +194,10 @@ function Sessions({ id }: { id: string }) {
                     <div class="muted small path">{session.id}</div>
                   </>
                 ) : (
-                  <span class="muted">a new one begins</span>
+                  <span class="muted">New session</span>
                 ),
             },
-            { title: 'Used', cell: ({ session }) => (session ? <Time at={session.used_at} /> : '–') },
+            { title: 'Last used', cell: ({ session }) => (session ? <Time at={session.used_at} /> : '–') },
             { title: 'Runs', isNumber: true, cell: ({ usage }) => usage.runs },
             { title: 'Cost', isNumber: true, cell: ({ usage }) => <Money usd={usage.cost_usd} /> },
           ]}
@@ -197,16 +216,16 @@ function Removal({ project: { id, name } }: { project: Project }) {
   const [deletesFiles, setDeletesFiles] = useState(false)
   const { run, isBusy, error } = useAction()
   return (
-    <section class="card stack" aria-label="Remove the project">
-      <h2>Remove the project</h2>
-      <p class="muted">Its credentials go, too, and the right of tokens to use it. What was said stays.</p>
+    <section class="card stack" aria-label="Remove project">
+      <h2>Remove project</h2>
+      <p class="muted">Also removes its credentials and the access of tokens to it. Conversations stay.</p>
       <label class="check">
         <input
           type="checkbox"
           checked={deletesFiles}
           onChange={(event) => setDeletesFiles(event.currentTarget.checked)}
         />
-        Delete its files, too; only those that were made with it
+        Also delete its folder, if Aetheel created it
       </label>
       {error !== undefined && <ErrorNote words={error} />}
       <div class="row">

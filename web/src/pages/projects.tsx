@@ -1,4 +1,4 @@
-import type { PageProps } from '../app.js'
+import type { PageProps } from '../frame/pages.js'
 import { agentName } from '../agent-names.js'
 import { api } from '../api.js'
 import { useMe } from '../me.js'
@@ -6,6 +6,7 @@ import { EmptyState } from '../parts/empty-state.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { Time } from '../parts/numbers.js'
 import { Page } from '../parts/page.js'
+import { Skeleton } from '../parts/skeleton.js'
 import { Table } from '../parts/table.js'
 import { turnLimit } from '../project-form.js'
 import { hrefOf } from '../router.js'
@@ -34,11 +35,12 @@ function ProjectList() {
     <Page title="Projects" actions={mayChange && projects?.length !== 0 && create}>
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
       {projects?.length === 0 && (
-        <EmptyState title="There is no project yet.">
-          <p>A project is a directory with its agent.</p>
+        <EmptyState icon="folder" title="No projects yet">
+          <p>A project is a folder with an agent and its settings.</p>
           {mayChange && create}
         </EmptyState>
       )}
+      {!projects && error === undefined && <Skeleton />}
       {projects && projects.length > 0 && (
         <section class="card">
           <Table
@@ -68,7 +70,7 @@ function ProjectList() {
                 ),
               },
               {
-                title: 'Works in',
+                title: 'Folder',
                 cell: ({ directory, pod }) => (
                   <span class="path">
                     {directory}
@@ -96,7 +98,7 @@ function limitsOf({ allowed_tools: tools, timeout, ...rest }: Limits): string[] 
     ...(tools ? [`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`] : []),
     ...(timeout === null ? [] : [`${timeout} s`]),
     turnLimit(rest),
-    ...(rest.agent_permissions === 'ask' ? ['asks'] : []),
-    ...(rest.is_untrusted ? ['not trusted'] : []),
+    ...(rest.agent_permissions === 'ask' ? ['asks first'] : []),
+    ...(rest.is_untrusted ? ['untrusted'] : []),
   ]
 }

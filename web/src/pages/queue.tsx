@@ -1,14 +1,17 @@
 import type { ComponentChildren } from 'preact'
 import type { QueuedMessage, QueuedReply, WaitingMessage } from '../../../src/client/aetheel-client.js'
 import { api } from '../api.js'
+import { channelName } from '../conversation.js'
 import { useLive } from '../live.js'
 import { useMe } from '../me.js'
 import { ConfirmButton } from '../parts/confirm-button.js'
 import { ErrorNote, ErrorWords } from '../parts/error-note.js'
 import { Duration, Time } from '../parts/numbers.js'
 import { Page } from '../parts/page.js'
+import { Skeleton } from '../parts/skeleton.js'
 import { type Column, Table } from '../parts/table.js'
 import { Tile, Tiles } from '../parts/tiles.js'
+import { hrefOf } from '../router.js'
 import { useAction } from '../use-action.js'
 import { useResource } from '../use-resource.js'
 
@@ -30,16 +33,17 @@ export function QueuePage() {
       title="Queue"
       actions={
         <button type="button" onClick={reload}>
-          Look again
+          Refresh
         </button>
       }
     >
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {!value && error === undefined && <Skeleton />}
       {value && (
         <>
           <Depth {...value} />
           <Open messages={value.overview.open} onChanged={reload} />
-          <DeadLetters messages={value.overview.failed} onChanged={reload} />
+          <Failed messages={value.overview.failed} onChanged={reload} />
           <Undelivered replies={value.overview.undelivered} onChanged={reload} />
         </>
       )}
@@ -58,10 +62,10 @@ function Depth({
   const oldest = Math.min(...waiting.map(({ received_at: at }) => Date.parse(at)))
   return (
     <Tiles>
-      <Tile title="Wait">{queue?.waiting ?? waiting.length}</Tile>
-      <Tile title="Worked on">{queue?.active ?? '–'}</Tile>
+      <Tile title="Waiting">{queue?.waiting ?? waiting.length}</Tile>
+      <Tile title="Running">{queue?.active ?? '–'}</Tile>
       <Tile title="Longest wait">{waiting.length === 0 ? '–' : <Duration from={oldest} />}</Tile>
-      <Tile title="Dead letters" tone={queue && queue.failed > 0 ? 'bad' : undefined}>
+      <Tile title="Failed" tone={queue && queue.failed > 0 ? 'bad' : undefined}>
         {queue?.failed ?? '–'}
       </Tile>
       <Tile title="Not delivered" tone={overview.undelivered.length > 0 ? 'bad' : undefined}>
@@ -71,12 +75,12 @@ function Depth({
   )
 }
 
-const STATES = { queued: 'behind others', ready: 'next', active: 'worked on' } as const
+const STATES = { queued: 'Behind others', ready: 'Next', active: 'Running' } as const
 
 function Open({ messages, onChanged }: { messages: WaitingMessage[]; onChanged: () => void }) {
   const columns: Array<Column<WaitingMessage>> = [
-    { title: 'Message', cell: ({ text }) => <Excerpt text={text} /> },
-    { title: 'From', cell: ({ author, channel }) => `${author} · ${channel}` },
+    { title: 'Message', cell: ({ text, conversation_id: id }) => <Excerpt text={text} conversationId={id} /> },
+    { title: 'From', cell: ({ author, channel }) => `${author} · ${channelName(channel)}` },
     {
       title: 'State',
       cell: ({ state, due_at: due, failures }) => (
@@ -92,7 +96,7 @@ function Open({ messages, onChanged }: { messages: WaitingMessage[]; onChanged: 
         </>
       ),
     },
-    { title: 'Waits', isNumber: true, cell: ({ received_at: at }) => <Duration from={Date.parse(at)} /> },
+    { title: 'Waiting', isNumber: true, cell: ({ received_at: at }) => <Duration from={Date.parse(at)} /> },
     {
       title: 'Actions',
       cell: ({ id, state }) =>
@@ -104,35 +108,35 @@ function Open({ messages, onChanged }: { messages: WaitingMessage[]; onChanged: 
     },
   ]
   return (
-    <Section title="Open" count={messages.length} empty="Nothing waits, and nothing is worked on.">
-      <Table folds caption="Open messages" columns={columns} rows={messages} keyOf={({ id }) => id} />
+    <Section title="Waiting and running" count={messages.length} empty="Nothing is waiting or running.">
+      <Table folds caption="Waiting and running messages" columns={columns} rows={messages} keyOf={({ id }) => id} />
     </Section>
   )
 }
 
-function DeadLetters({ messages, onChanged }: { messages: QueuedMessage[]; onChanged: () => void }) {
+function Failed({ messages, onChanged }: { messages: QueuedMessage[]; onChanged: () => void }) {
   const columns: Array<Column<QueuedMessage>> = [
-    { title: 'Message', cell: ({ text }) => <Excerpt text={text} /> },
-    { title: 'From', cell: ({ author, channel }) => `${author} · ${channel}` },
-    { title: 'Why', cell: ({ problem }) => <span class="bad words">{problem ?? 'Nobody told.'}</span> },
+    { title: 'Message', cell: ({ text, conversation_id: id }) => <Excerpt text={text} conversationId={id} /> },
+    { title: 'From', cell: ({ author, channel }) => `${author} · ${channelName(channel)}` },
+    { title: 'Why', cell: ({ problem }) => <span class="bad words">{problem ?? 'No reason given'}</span> },
     { title: 'Failed', cell: ({ finished_at: at, received_at: received }) => <Time at={at ?? received} /> },
     {
       title: 'Actions',
-      cell: ({ id }) => <EntryActions id={id} what="dead letter" mayRetry onChanged={onChanged} />,
+      cell: ({ id }) => <EntryActions id={id} what="message" mayRetry onChanged={onChanged} />,
     },
   ]
   return (
-    <Section title="Dead letters" count={messages.length} empty="Every message was answered.">
-      <Table folds caption="Dead letters" columns={columns} rows={messages} keyOf={({ id }) => id} />
+    <Section title="Failed" count={messages.length} empty="No failed messages.">
+      <Table folds caption="Failed messages" columns={columns} rows={messages} keyOf={({ id }) => id} />
     </Section>
   )
 }
 
 function Undelivered({ replies, onChanged }: { replies: QueuedReply[]; onChanged: () => void }) {
   const columns: Array<Column<QueuedReply>> = [
-    { title: 'Channel', cell: ({ channel }) => channel },
-    { title: 'Why', cell: ({ problem }) => <span class="bad words">{problem ?? 'Nobody told.'}</span> },
-    { title: 'Tried', isNumber: true, cell: ({ attempts }) => attempts },
+    { title: 'Channel', cell: ({ channel }) => channelName(channel) },
+    { title: 'Why', cell: ({ problem }) => <span class="bad words">{problem ?? 'No reason given'}</span> },
+    { title: 'Attempts', isNumber: true, cell: ({ attempts }) => attempts },
     { title: 'Since', cell: ({ created_at: at }) => <Time at={at} /> },
     {
       title: 'Actions',
@@ -140,7 +144,7 @@ function Undelivered({ replies, onChanged }: { replies: QueuedReply[]; onChanged
     },
   ]
   return (
-    <Section title="Replies that were not delivered" count={replies.length} empty="Every reply has arrived.">
+    <Section title="Undelivered replies" count={replies.length} empty="All replies were delivered.">
       <Table folds caption="Undelivered replies" columns={columns} rows={replies} keyOf={({ id }) => id} />
     </Section>
   )
@@ -201,10 +205,10 @@ function Section({
   )
 }
 
-function Excerpt({ text }: { text: string }) {
+function Excerpt({ text, conversationId }: { text: string; conversationId: string }) {
   return (
-    <span class="excerpt" title={text}>
+    <a class="excerpt" href={hrefOf('conversations', conversationId)}>
       {text}
-    </span>
+    </a>
   )
 }

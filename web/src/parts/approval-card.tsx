@@ -1,18 +1,21 @@
-import { useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Approval, ApprovalAnswer } from '../../../src/client/aetheel-client.js'
+import { agentName } from '../agent-names.js'
 import { api } from '../api.js'
 import { useMe } from '../me.js'
+import { toolLabel } from '../tool-label.js'
 import { useAction } from '../use-action.js'
 import { ErrorNote } from './error-note.js'
+import { Icon } from './icon.js'
 import { Time } from './numbers.js'
 import { ToolInput } from './tool-input.js'
 
 /** A question of an agent, and what can be answered. */
 export function ApprovalCard({ approval, onAnswered }: { approval: Approval; onAnswered: () => void }) {
   const { run, isBusy, error } = useAction()
-  const [isRefusing, setIsRefusing] = useState(false)
-  const [reason, setReason] = useState('')
+  const [isExplaining, setIsExplaining] = useState(false)
   const mayAnswer = useMe().scopes.includes('run')
+  const title = `${agentName(approval.agent_provider)} wants to ${toolLabel(approval.tool, approval.input).wish}`
   const answer = (given: ApprovalAnswer): void => {
     void run(async () => {
       try {
@@ -24,49 +27,80 @@ export function ApprovalCard({ approval, onAnswered }: { approval: Approval; onA
     })
   }
   return (
-    <section class="approval" aria-label={`${approval.agent_provider} asks`}>
-      <p>
-        <strong>{approval.tool}</strong> needs an answer. Without one it counts as refused{' '}
-        <Time at={approval.deadline} />.
-      </p>
+    <section class="approval" aria-label={title}>
+      <header>
+        <Icon name="shield" />
+        <strong>{title}</strong>
+        <span class="muted">
+          denied <Time at={approval.deadline} /> without an answer
+        </span>
+      </header>
       <ToolInput tool={approval.tool} input={approval.input} />
       {error !== undefined && <ErrorNote words={error} />}
-      {mayAnswer && !isRefusing && (
+      {mayAnswer && (
         <div class="row">
           <button type="button" class="primary" disabled={isBusy} onClick={() => answer({ decision: 'allow' })}>
             Allow
           </button>
+          <button type="button" disabled={isBusy} onClick={() => answer({ decision: 'deny' })}>
+            Deny
+          </button>
           {approval.can_remember && (
-            <button type="button" disabled={isBusy} onClick={() => answer({ decision: 'allow', remember: 'this' })}>
+            <button
+              type="button"
+              class="quiet"
+              disabled={isBusy}
+              onClick={() => answer({ decision: 'allow', remember: 'this' })}
+            >
               Always allow this
             </button>
           )}
-          <button type="button" disabled={isBusy} onClick={() => setIsRefusing(true)}>
-            Deny…
-          </button>
+          {!isExplaining && (
+            <button type="button" class="quiet" onClick={() => setIsExplaining(true)}>
+              Deny with a reason
+            </button>
+          )}
         </div>
       )}
-      {mayAnswer && isRefusing && (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault()
-            answer({ decision: 'deny', ...(reason.trim() !== '' && { message: reason.trim() }) })
-          }}
-        >
-          <label>
-            What the agent is told, if anything
-            <input value={reason} maxLength={2000} onInput={(event) => setReason(event.currentTarget.value)} />
-          </label>
-          <div class="row">
-            <button type="submit" class="danger" disabled={isBusy}>
-              Deny
-            </button>
-            <button type="button" onClick={() => setIsRefusing(false)}>
-              Back
-            </button>
-          </div>
-        </form>
+      {isExplaining && (
+        <Reason
+          isBusy={isBusy}
+          onDeny={(message) => answer({ decision: 'deny', ...(message !== '' && { message }) })}
+        />
       )}
     </section>
+  )
+}
+
+function Reason({ isBusy, onDeny }: { isBusy: boolean; onDeny: (reason: string) => void }) {
+  const [reason, setReason] = useState('')
+  const field = useRef<HTMLInputElement>(null)
+  useLayoutEffect(() => {
+    field.current?.focus()
+    field.current?.form?.scrollIntoView({ block: 'nearest' })
+  }, [])
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        onDeny(reason.trim())
+      }}
+    >
+      <label>
+        What to do instead
+        <span class="together">
+          <input
+            ref={field}
+            value={reason}
+            maxLength={2000}
+            placeholder="The agent reads this"
+            onInput={(event) => setReason(event.currentTarget.value)}
+          />
+          <button type="submit" disabled={isBusy}>
+            Deny and tell
+          </button>
+        </span>
+      </label>
+    </form>
   )
 }

@@ -1,14 +1,15 @@
 import type { Agent } from '../../../src/client/aetheel-client.js'
 import { formatCount } from '../format.js'
+import { Icon } from './icon.js'
 
 type Capabilities = Agent['capabilities']
 
 const CLAIMS: Array<[keyof Capabilities, string]> = [
-  ['supports_session_continuation', 'goes on in its session'],
-  ['supports_streaming', 'streams its text'],
-  ['supports_model_selection', 'model can be chosen'],
-  ['supports_tool_control', 'tools can be restricted'],
-  ['supports_max_turns', 'turns can be limited'],
+  ['supports_session_continuation', 'Continues sessions'],
+  ['supports_streaming', 'Streams its answer'],
+  ['supports_model_selection', 'Choice of model'],
+  ['supports_tool_control', 'Tool restrictions'],
+  ['supports_max_turns', 'Turn limit'],
 ]
 
 /** What an agent can do, and what it cannot. */
@@ -18,13 +19,13 @@ export function CapabilityList({ capabilities }: { capabilities: Capabilities })
     <ul class="chips" aria-label="What it can do">
       {CLAIMS.map(([key, words]) => (
         <li key={key} class={capabilities[key] === true ? 'can' : 'cannot'}>
-          <span aria-hidden="true">{capabilities[key] === true ? '✓' : '–'}</span>{' '}
-          {capabilities[key] !== true && <span class="hidden">not: </span>}
+          <Icon name={capabilities[key] === true ? 'check' : 'close'} />
+          {capabilities[key] !== true && <span class="hidden">Not: </span>}
           {words}
         </li>
       ))}
-      {model !== null && <li>model {model}</li>}
-      {longest > 0 && <li>messages up to {formatCount(longest)} characters</li>}
+      {model !== null && <li>Model {model}</li>}
+      {longest > 0 && <li>Messages up to {formatCount(longest)} characters</li>}
     </ul>
   )
 }

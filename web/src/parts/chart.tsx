@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
-import { type ChartModel, drawnSeries } from '../figures-model.js'
+import { type ChartModel, drawnSeries } from '../usage-model.js'
 import { useColours } from '../use-colours.js'
 
 const HEIGHT = 190

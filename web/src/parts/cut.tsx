@@ -24,7 +24,7 @@ export function Cut({
   const most = isWhole ? LONGEST : characters
   const left = text.length - most
   if (left <= 0) return <>{children(text)}</>
-  const words = `${formatCount(left)} characters ${keeps === 'end' ? 'before' : 'after'} this are not shown.`
+  const words = `${formatCount(left)} more characters ${keeps === 'end' ? 'before' : 'after'} this.`
   const note = (
     <p class="cut">
       {words}{' '}

@@ -1,18 +1,39 @@
 import { useMemo } from 'preact/hooks'
 import { diffOf } from '../../../src/core/line-diff.js'
+import { type PatchLine, patchLines } from '../patch.js'
 
-/** What a change makes of a text, line by line. */
-export function Diff({ before, after }: { before: string; after: string }) {
-  const lines = useMemo(() => diffOf(before, after), [before, after])
+const SIGNS = { same: ' ', added: '+', removed: '-', gap: '' }
+
+/** Lines with their signs and, where they are known, their numbers. */
+export function DiffLines({ lines }: { lines: PatchLine[] }) {
+  const hasNumbers = lines.some(({ before, after }) => before !== undefined || after !== undefined)
   return (
-    <pre class="code diff" tabIndex={0}>
-      {lines.map(({ kind, text }, index) => (
+    <pre class={hasNumbers ? 'code diff numbered' : 'code diff'} tabIndex={0}>
+      {lines.map(({ kind, text, before, after }, index) => (
         <span key={index} class={`line ${kind}`}>
-          {`${SIGNS[kind]}${text}\n`}
+          {hasNumbers && (
+            <span class="line-number" aria-hidden="true">
+              {`${pad(kind === 'added' ? after : before)} ${pad(kind === 'removed' ? undefined : after)}`}
+            </span>
+          )}
+          {kind === 'gap' ? `${text || '…'}\n` : `${SIGNS[kind]} ${text}\n`}
         </span>
       ))}
     </pre>
   )
 }
 
-const SIGNS = { same: '  ', added: '+ ', removed: '- ', gap: '' }
+const DIGITS = 4
+
+function pad(number: number | undefined): string {
+  return String(number ?? '').padStart(DIGITS)
+}
+
+/** What a change makes of a piece of text. Where it stands in its file is not known. */
+export function Diff({ before, after }: { before: string; after: string }) {
+  return <DiffLines lines={useMemo(() => diffOf(before, after), [before, after])} />
+}
+
+export function Patch({ patch }: { patch: string }) {
+  return <DiffLines lines={useMemo(() => patchLines(patch), [patch])} />
+}

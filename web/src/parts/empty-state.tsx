@@ -1,9 +1,19 @@
 import type { ComponentChildren } from 'preact'
+import { Icon, type IconName } from './icon.js'
 
-/** Nothing is here, and what would make that otherwise. */
-export function EmptyState({ title, children }: { title: string; children?: ComponentChildren }) {
+/** Nothing is here, and what would change that. */
+export function EmptyState({
+  title,
+  icon,
+  children,
+}: {
+  title: string
+  icon?: IconName
+  children?: ComponentChildren
+}) {
   return (
     <div class="empty">
+      {icon && <Icon name={icon} />}
       <p class="empty-title">{title}</p>
       {children}
     </div>

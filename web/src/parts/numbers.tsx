@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000
 /** How long ago, with the exact time on hover. `at` is ISO 8601. */
 export function Time({ at }: { at: string }) {
   const time = Date.parse(at)
-  const now = useNow(Math.abs(Date.now() - time) < MINUTE_MS ? 5000 : MINUTE_MS)
+  const now = useNow(time > Date.now() ? 5000 : MINUTE_MS)
   return (
     <time dateTime={at} title={new Date(time).toLocaleString()}>
       {formatRelative(time, now)}

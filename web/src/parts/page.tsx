@@ -4,19 +4,22 @@ import type { ComponentChildren } from 'preact'
 export function Page({
   title,
   actions,
+  isNarrow = false,
   children,
 }: {
   title: string
   actions?: ComponentChildren
+  /** For forms and texts. */
+  isNarrow?: boolean
   children: ComponentChildren
 }) {
   return (
-    <>
+    <div class={isNarrow ? 'page narrow' : 'page'}>
       <div class="page-head">
         <h1>{title}</h1>
         {actions}
       </div>
       {children}
-    </>
+    </div>
   )
 }

@@ -47,14 +47,12 @@ export function ProjectSettingsFields({
               }
             >
               {settings.provider === '' && (
-                <option value="">
-                  {standard ? `${agentName(standard.provider)}, that of new projects` : 'The usual'}
-                </option>
+                <option value="">{standard ? `Default: ${agentName(standard.provider)}` : 'Default'}</option>
               )}
               {agents.map(({ provider, status }) => (
                 <option key={provider} value={provider}>
                   {agentName(provider)}
-                  {status === 'available' ? '' : ', not available'}
+                  {status === 'available' ? '' : ' (not installed)'}
                 </option>
               ))}
             </select>
@@ -62,7 +60,7 @@ export function ProjectSettingsFields({
         </Field>
         <Field
           label="Model"
-          hint={`Empty: ${can?.default_model ?? 'the choice of the agent'}.`}
+          hint={`Default: ${can?.default_model ?? 'chosen by the agent'}`}
           problem={problems.of('model')}
         >
           {(control) => (
@@ -79,19 +77,19 @@ export function ProjectSettingsFields({
           )}
         </Field>
         <TextField
-          label="Longest run, in seconds"
-          hint="Empty: as the gateway has it."
+          label="Time limit, in seconds"
+          hint="Default: that of the gateway"
           problem={problems.of('timeout')}
           step="any"
           value={settings.timeout}
           onInput={(timeout) => onChange({ timeout })}
         />
         <TextField
-          label="Most turns of a run"
+          label="Turn limit"
           hint={
             can?.supports_max_turns === false
-              ? `${name} cannot be limited so.`
-              : `Empty: ${can?.default_max_turns ?? 'as the gateway has it'}.`
+              ? `${name} has no turn limit`
+              : `Default: ${can?.default_max_turns ?? 'no limit'}`
           }
           problem={problems.of('max_turns')}
           step="1"
@@ -100,11 +98,11 @@ export function ProjectSettingsFields({
         />
       </div>
       <Field
-        label="Tools it may use"
+        label="Allowed tools"
         hint={
           can?.supports_tool_control === false
-            ? `${name} cannot be restricted to tools.`
-            : 'One on each line, by the names of the agent. Empty: all.'
+            ? `${name} cannot be restricted`
+            : 'One per line, by the names the agent uses. Empty allows all.'
         }
         problem={problems.of('allowed_tools')}
       >
@@ -118,7 +116,7 @@ export function ProjectSettingsFields({
           />
         )}
       </Field>
-      <Field label="Before it uses a tool" problem={problems.of('agent_permissions')}>
+      <Field label="Approvals" problem={problems.of('agent_permissions')}>
         {(control) => (
           <select
             {...control}
@@ -127,9 +125,9 @@ export function ProjectSettingsFields({
               onChange({ permissions: value === 'ask' || value === 'allow' ? value : '' })
             }
           >
-            <option value="">as the gateway has it</option>
-            <option value="ask">a person is asked</option>
-            <option value="allow">nobody is asked</option>
+            <option value="">Default</option>
+            <option value="ask">Ask before using a tool</option>
+            <option value="allow">Allow everything</option>
           </select>
         )}
       </Field>
@@ -139,7 +137,7 @@ export function ProjectSettingsFields({
           checked={settings.isUntrusted}
           onChange={(event) => onChange({ isUntrusted: event.currentTarget.checked })}
         />
-        Its files are not trusted: nothing in them configures the agent, or runs by itself
+        Untrusted: nothing in its files configures the agent or runs by itself
       </label>
       {problems.of('is_untrusted') !== undefined && <p class="problem">{problems.of('is_untrusted')}</p>}
     </>

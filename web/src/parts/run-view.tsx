@@ -7,8 +7,10 @@ import { ToolCall } from './tool-call.js'
 
 const SHOWN_BLOCKS = 40
 
+export type ShownRun = Pick<RunModel, 'blocks' | 'dropped' | 'folds'>
+
 /** What an agent did in a run, or does: its texts, thoughts and tools, the last of them first to be seen. */
-export function RunView({ model }: { model: Pick<RunModel, 'blocks' | 'dropped' | 'folds'> }) {
+export function RunView({ model }: { model: ShownRun }) {
   const [most, setMost] = useState(SHOWN_BLOCKS)
   const { blocks, dropped, folds } = model
   const shown = blocks.slice(-most)
@@ -20,7 +22,7 @@ export function RunView({ model }: { model: Pick<RunModel, 'blocks' | 'dropped' 
           Show earlier ({left + dropped})
         </button>
       ) : (
-        dropped > 0 && <p class="cut">{dropped} earlier steps are not shown.</p>
+        dropped > 0 && <p class="cut">{dropped} earlier steps are not shown here.</p>
       )}
       {shown.map((block) => (
         <BlockView key={block.key} block={block} folds={folds} />

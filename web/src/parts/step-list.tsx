@@ -1,14 +1,15 @@
 import { type ComponentType, Fragment } from 'preact'
 import { agentName } from '../agent-names.js'
+import { channelName } from '../conversation.js'
 import { hrefOf } from '../router.js'
 import { isDone, nextStep, type SetupState, type Step, STEPS } from '../setup-steps.js'
 import { Commands } from './commands.js'
 
 const TITLES: Record<Step, string> = {
   agent: 'Install an agent',
-  project: 'Make a project',
+  project: 'Create a project',
   question: 'Ask something',
-  channel: 'Let people reach it',
+  channel: 'Connect a chat',
 }
 
 /** What is there, what comes next, and how. */
@@ -16,11 +17,7 @@ export function StepList({ state }: { state: SetupState }) {
   const next = nextStep(state)
   return (
     <>
-      <p class="muted">
-        {next === undefined
-          ? 'Everything is set up.'
-          : 'The gateway runs, and you are logged in. What comes next, one after the other:'}
-      </p>
+      <p class="muted">{next === undefined ? 'Everything is set up.' : 'The gateway is running. Next:'}</p>
       <ol class="steps">
         {STEPS.map((step) => {
           const Body = BODIES[step]
@@ -48,8 +45,8 @@ const BODIES: Record<Step, ComponentType<{ state: SetupState; isDone: boolean }>
       </p>
     ) : (
       <p>
-        A project is a directory with its agent. <a href={hrefOf('projects', '+')}>Make one</a> from a template, a
-        directory or a repository.
+        A project is a folder with an agent. <a href={hrefOf('projects', '+')}>Create one</a> from a template, an
+        existing folder or a repository.
       </p>
     ),
   question: ({ isDone }) =>
@@ -58,24 +55,22 @@ const BODIES: Record<Step, ComponentType<{ state: SetupState; isDone: boolean }>
     ) : (
       <>
         <p>
-          <a href={hrefOf('conversations')}>Write to it here</a>, or in a terminal:
+          <a href={hrefOf('new')}>Start a conversation</a>, or use a terminal:
         </p>
         <Commands>aetheel chat</Commands>
       </>
     ),
   channel: ({ state, isDone }) =>
     isDone ? (
-      <p class="muted">{state.channels.join(', ')}</p>
+      <p class="muted">{state.channels.map(channelName).join(', ')}</p>
     ) : (
       <>
         <p>
-          Discord: <code>init</code> asks for what is needed and writes the settings, <code>doctor</code> checks them.
-          Then start the gateway anew.
+          Discord: <code>init</code> asks for what it needs, <code>doctor</code> checks it. Then restart the gateway.
         </p>
         <Commands>{'aetheel init\naetheel doctor\naetheel start'}</Commands>
         <p class="muted">
-          WhatsApp, by Twilio: set what <code>docs/whatsapp.md</code> names, then the same <code>doctor</code> and{' '}
-          <code>start</code>.
+          WhatsApp through Twilio: see <code>docs/whatsapp.md</code>.
         </p>
       </>
     ),
@@ -94,8 +89,8 @@ function MissingAgents({ state: { agents } }: { state: SetupState }) {
   return (
     <>
       <p>
-        One is enough, on the machine of the gateway. Log in to it there, or give it its key under{' '}
-        <a href={hrefOf('credentials')}>Credentials</a>. Then look again: a look is good for a minute.
+        One is enough. Install it on the gateway's machine and log in there, or add its key under{' '}
+        <a href={hrefOf('credentials')}>Credentials</a>. Then refresh; agents are checked once a minute.
       </p>
       <dl class="facts">
         {agents.map(({ provider, install, login, problems }) => (
@@ -103,13 +98,13 @@ function MissingAgents({ state: { agents } }: { state: SetupState }) {
             <dt>{agentName(provider)}</dt>
             <dd>
               {login?.state === 'logged-out' && <Commands>{login.fix}</Commands>}
-              {login?.state === 'logged-out' && login.next !== null && `There, ${login.next}.`}
+              {login?.state === 'logged-out' && login.next !== null && `Then ${login.next}.`}
               {install === null ? problems.join(' ') : <Commands>{install}</Commands>}
             </dd>
           </Fragment>
         ))}
       </dl>
-      <p>This says the same, and more:</p>
+      <p>To check everything:</p>
       <Commands>aetheel doctor</Commands>
     </>
   )

@@ -1,20 +1,29 @@
 import { Fragment } from 'preact'
-import { languageOf } from '../highlight.js'
 import { type FileChange, fileChangesOf } from '../../../src/core/tool-input.js'
+import type { PatchLine } from '../patch.js'
 import { Code } from './code.js'
 import { Cut } from './cut.js'
-import { Diff } from './diff.js'
+import { Diff, DiffLines, Patch } from './diff.js'
 
 const SHOWN_CHARACTERS = 8_000
 
 /** What a tool is given: changes of files as such, a command as one, everything else by its names. */
-export function ToolInput({ tool, input }: { tool: string; input: Record<string, unknown> }) {
+export function ToolInput({
+  tool,
+  input,
+  isUnderItsPath = false,
+}: {
+  tool: string
+  input: Record<string, unknown>
+  /** The path of its one change stands above it already. */
+  isUnderItsPath?: boolean
+}) {
   const changes = fileChangesOf(tool, input)
   if (changes.length > 0) {
     return (
       <>
         {changes.map((change, index) => (
-          <FileChangeView key={index} change={change} />
+          <FileChangeView key={index} change={change} hasPath={!isUnderItsPath} />
         ))}
       </>
     )
@@ -51,21 +60,26 @@ function isShort(value: unknown): boolean {
   return ['number', 'boolean'].includes(typeof value) || (typeof value === 'string' && value.length < 200)
 }
 
-function FileChangeView({ change }: { change: FileChange }) {
+function FileChangeView({ change, hasPath }: { change: FileChange; hasPath: boolean }) {
   return (
     <figure class="change">
-      <figcaption>{change.path}</figcaption>
+      {hasPath && <figcaption>{change.path}</figcaption>}
       {change.kind === 'patch' ? (
-        <Cut text={change.patch} characters={SHOWN_CHARACTERS}>
-          {(text) => <Code text={text} language="diff" />}
-        </Cut>
+        <Patch patch={change.patch} />
       ) : change.before === '' ? (
         <Cut text={change.after} characters={SHOWN_CHARACTERS}>
-          {(text) => <Code text={text} language={languageOf(change.path)} />}
+          {(text) => <DiffLines lines={addedLines(text)} />}
         </Cut>
       ) : (
         <Diff before={change.before} after={change.after} />
       )}
     </figure>
   )
+}
+
+function addedLines(text: string): PatchLine[] {
+  return text
+    .replace(/\n$/, '')
+    .split('\n')
+    .map((line) => ({ kind: 'added', text: line }))
 }

@@ -1,4 +1,4 @@
-// Figures of the gateway as charts and tables show them. Pure.
+// Usage of the gateway as charts and tables show them. Pure.
 
 import type { Figures } from '../../src/client/aetheel-client.js'
 import { agentName } from './agent-names.js'
@@ -41,7 +41,7 @@ export function lastDays(count: number, now: number): { from: string; to: string
 export function rowsOf({ from, to, group, figures }: Figures, projectNames: ReadonlyMap<string, string>): FigureRow[] {
   if (group !== 'day') {
     const labelOf = (key: string | null): string => {
-      if (key === null) return 'no project'
+      if (key === null) return 'No project'
       return group === 'agent' ? agentName(key) : (projectNames.get(key) ?? key)
     }
     return figures.toSorted((a, b) => b.runs - a.runs).map((figure) => ({ label: labelOf(figure.key), figure }))
@@ -81,7 +81,11 @@ const DURATION_STEPS = [
   ...[1, 2, 5, 10, 30, 60, 120, 300, 1440].map((minutes) => minutes * MINUTE_MS),
 ]
 
+/** A line through fewer days would be dots. */
+const FEWEST_FOR_LINES = 3
+
 export function chartsOf(rows: FigureRow[], { group, total }: Pick<Figures, 'group' | 'total'>): ChartModel[] {
+  const worked = rows.filter(({ figure }) => figure.runs > 0).length
   const of = (label: string, colour: string, value: (figure: Figure) => number | null): Series => ({
     label,
     colour,
@@ -92,20 +96,20 @@ export function chartsOf(rows: FigureRow[], { group, total }: Pick<Figures, 'gro
     timesOf: (figure: Figure) => { p50: number | null; p95: number | null },
   ): ChartModel => ({
     title,
-    form: group === 'day' ? 'lines' : 'nested',
+    form: group === 'day' && worked >= FEWEST_FOR_LINES ? 'lines' : 'nested',
     format: formatDuration,
     steps: DURATION_STEPS,
     series: [
-      of('95 of 100 within', 'chart-second', (figure) => timesOf(figure).p95),
-      of('Half of them within', 'chart-first', (figure) => timesOf(figure).p50),
+      of('p95', 'chart-second', (figure) => timesOf(figure).p95),
+      of('Median', 'chart-first', (figure) => timesOf(figure).p50),
     ],
     columns: [
-      { title: 'Half within', value: (figure) => durationOf(timesOf(figure).p50) },
-      { title: '95 of 100 within', value: (figure) => durationOf(timesOf(figure).p95) },
+      { title: 'Median', value: (figure) => durationOf(timesOf(figure).p50) },
+      { title: 'p95', value: (figure) => durationOf(timesOf(figure).p95) },
     ],
   })
   const duration = spread('Duration', ({ duration_ms: times }) => times)
-  const inAll = { title: 'In all', value: ({ duration_ms: { total: whole } }: Figure) => formatDuration(whole) }
+  const inAll = { title: 'Total', value: ({ duration_ms: { total: whole } }: Figure) => formatDuration(whole) }
   return [
     {
       title: 'Runs',
@@ -115,18 +119,18 @@ export function chartsOf(rows: FigureRow[], { group, total }: Pick<Figures, 'gro
         of('Answered', 'chart-good', ({ answered }) => answered),
         of('Failed', 'chart-bad', ({ failed }) => failed),
         of('Stopped', 'chart-muted', ({ cancelled }) => cancelled),
-        of('Cut off', 'chart-warn', ({ interrupted }) => interrupted),
+        of('Interrupted', 'chart-warn', ({ interrupted }) => interrupted),
       ],
       columns: [
         { title: 'Runs', value: ({ runs }) => String(runs) },
         { title: 'Answered', value: ({ answered }) => String(answered) },
         { title: 'Failed', value: ({ failed }) => String(failed) },
         { title: 'Stopped', value: ({ cancelled }) => String(cancelled) },
-        { title: 'Cut off', value: ({ interrupted }) => String(interrupted) },
+        { title: 'Interrupted', value: ({ interrupted }) => String(interrupted) },
       ],
     },
     { ...duration, columns: [...duration.columns, inAll] },
-    spread('Time to the first text', ({ first_text_ms: times }) => times),
+    spread('Time to first text', ({ first_text_ms: times }) => times),
     {
       title: 'Tokens',
       form: 'stacked',
@@ -138,18 +142,18 @@ export function chartsOf(rows: FigureRow[], { group, total }: Pick<Figures, 'gro
       columns: [
         { title: 'In', value: ({ input_tokens: tokens }) => formatCount(tokens) },
         { title: 'Out', value: ({ output_tokens: tokens }) => formatCount(tokens) },
-        { title: 'Read from the cache', value: ({ cache_read_tokens: tokens }) => formatCount(tokens) },
-        { title: 'Written to it', value: ({ cache_write_tokens: tokens }) => formatCount(tokens) },
+        { title: 'Cache reads', value: ({ cache_read_tokens: tokens }) => formatCount(tokens) },
+        { title: 'Cache writes', value: ({ cache_write_tokens: tokens }) => formatCount(tokens) },
       ],
     },
     {
       title: 'Cost',
       form: 'stacked',
       format: formatMoney,
-      series: [of('As far as agents told', 'chart-first', ({ cost_usd: usd }) => usd)],
+      series: [of('As reported by agents', 'chart-first', ({ cost_usd: usd }) => usd)],
       columns: [
         { title: 'Cost', value: ({ cost_usd: usd, priced_runs: priced }) => (priced === 0 ? '–' : formatMoney(usd)) },
-        { title: 'Runs that told it', value: ({ priced_runs: priced, runs }) => `${priced} of ${runs}` },
+        { title: 'Runs with a cost', value: ({ priced_runs: priced, runs }) => `${priced} of ${runs}` },
       ],
     },
     errorsChart(total, of),
@@ -175,7 +179,7 @@ function errorsChart(
     form: 'stacked',
     format: formatCount,
     series: named.map((reason, index) =>
-      of(reason ?? 'Others', ERROR_COLOURS[index] ?? 'chart-muted', countOf(reason === undefined ? rest : [reason])),
+      of(reason ?? 'Other', ERROR_COLOURS[index] ?? 'chart-muted', countOf(reason === undefined ? rest : [reason])),
     ),
     columns: reasons.map((reason) => ({ title: reason, value: (figure) => String(figure.errors[reason] ?? 0) })),
   }

@@ -1,14 +1,15 @@
 import type { Figures, GivenProvider } from '../../../src/client/aetheel-client.js'
-import type { PageProps } from '../app.js'
+import type { PageProps } from '../frame/pages.js'
 import { agentName } from '../agent-names.js'
 import { api } from '../api.js'
-import { type ChartModel, chartsOf, type Figure, type FigureRow, lastDays, rowsOf } from '../figures-model.js'
+import { type ChartModel, chartsOf, type Figure, type FigureRow, lastDays, rowsOf } from '../usage-model.js'
 import { formatCount, formatDuration } from '../format.js'
 import { Chart } from '../parts/chart.js'
 import { EmptyState } from '../parts/empty-state.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { Money } from '../parts/numbers.js'
 import { Page } from '../parts/page.js'
+import { Skeleton } from '../parts/skeleton.js'
 import { Table } from '../parts/table.js'
 import { Tile, Tiles } from '../parts/tiles.js'
 import { hrefOf } from '../router.js'
@@ -17,9 +18,9 @@ import { useResource } from '../use-resource.js'
 const RANGES = [7, 30, 90, 365]
 const DEFAULT_DAYS = 30
 const GROUPS: Array<[Figures['group'], string]> = [
-  ['day', 'day'],
-  ['agent', 'agent'],
-  ['project', 'project'],
+  ['day', 'Day'],
+  ['agent', 'Agent'],
+  ['project', 'Project'],
 ]
 
 /** What is looked at stands in the address, so that it can be kept and sent. */
@@ -30,7 +31,7 @@ interface Choice {
   project: string
 }
 
-export function FiguresPage({ route: { query } }: PageProps) {
+export function UsagePage({ route: { query } }: PageProps) {
   const choice: Choice = {
     days: RANGES.find((days) => String(days) === query.get('days')) ?? DEFAULT_DAYS,
     group: GROUPS.find(([group]) => group === query.get('group'))?.[0] ?? 'day',
@@ -55,7 +56,7 @@ export function FiguresPage({ route: { query } }: PageProps) {
   )
   const names = new Map(projects.map(({ id, name }) => [id, name]))
   return (
-    <Page title="Figures">
+    <Page title="Usage">
       <div class="filters">
         <Choices
           label="Range"
@@ -68,13 +69,13 @@ export function FiguresPage({ route: { query } }: PageProps) {
           label="Agent"
           name="agent"
           choice={choice}
-          options={[['', 'all'], ...agents.map(({ provider: name }) => [name, agentName(name)] as const)]}
+          options={[['', 'All'], ...agents.map(({ provider: name }) => [name, agentName(name)] as const)]}
         />
         <Choices
           label="Project"
           name="project"
           choice={choice}
-          options={[['', 'all'], ...projects.map(({ id, name }) => [id, name] as const)]}
+          options={[['', 'All'], ...projects.map(({ id, name }) => [id, name] as const)]}
         />
       </div>
       {(error ?? around.error) !== undefined && (
@@ -86,10 +87,11 @@ export function FiguresPage({ route: { query } }: PageProps) {
           }}
         />
       )}
+      {!value && error === undefined && <Skeleton />}
       {value?.total.runs === 0 && (
-        <EmptyState title="Nothing has run in these days.">
+        <EmptyState icon="chart" title="No runs in this period">
           <p>
-            <a href={hrefOf('conversations')}>Write to an agent</a>, and come back.
+            Choose a longer one, or <a href={hrefOf('new')}>start a conversation</a>.
           </p>
         </EmptyState>
       )}
@@ -118,7 +120,7 @@ function Choices({
         onChange={(event) => {
           const next = { ...choice, [name]: event.currentTarget.value }
           const query = Object.entries(next).filter(([, chosen]) => chosen !== '')
-          location.hash = `${hrefOf('figures')}?${new URLSearchParams(query.map(([key, chosen]) => [key, String(chosen)])).toString()}`
+          location.hash = `${hrefOf('usage')}?${new URLSearchParams(query.map(([key, chosen]) => [key, String(chosen)])).toString()}`
         }}
       >
         {!options.some(([option]) => option === value) && <option value={value}>{value}</option>}
@@ -141,8 +143,8 @@ function Charts({ figures, names }: { figures: Figures; names: ReadonlyMap<strin
       <Tiles>
         <Tile title="Runs">{total.runs}</Tile>
         <Tile title="Answered">{Math.floor((100 * total.answered) / total.runs)} %</Tile>
-        <Tile title="Half within">{time(total.duration_ms.p50)}</Tile>
-        <Tile title="First text">{time(total.first_text_ms.p50)}</Tile>
+        <Tile title="Median duration">{time(total.duration_ms.p50)}</Tile>
+        <Tile title="Median first text">{time(total.first_text_ms.p50)}</Tile>
         <Tile title="Tokens in / out">
           {formatCount(total.input_tokens)} / {formatCount(total.output_tokens)}
         </Tile>
@@ -175,7 +177,7 @@ function ChartCard({
     <section class="card stack" aria-label={model.title}>
       <h2>{model.title}</h2>
       {model.series.length === 0 ? (
-        <p class="muted">There were none.</p>
+        <p class="muted">None in this period.</p>
       ) : (
         <>
           <Chart

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Figures } from '../../src/client/aetheel-client.js'
-import { chartsOf, drawnSeries, type Figure, lastDays, rowsOf } from '../../web/src/figures-model.js'
+import { chartsOf, drawnSeries, type Figure, lastDays, rowsOf } from '../../web/src/usage-model.js'
 
 const FIGURE: Figure = {
   key: null,
@@ -55,7 +55,7 @@ it('calls agents and projects by their names, those that ran most first', () => 
   const named = rowsOf(figuresOf('project', projects), new Map([['shop', 'Web shop']]))
   expect([agents, named].map((rows) => rows.map(({ label }) => label))).toEqual([
     ['Claude Code', 'git'],
-    ['Web shop', 'no project', 'gone'],
+    ['Web shop', 'No project', 'gone'],
   ])
 })
 
@@ -89,7 +89,7 @@ it('draws the most frequent reasons, the others together, and lists all in the t
       ['timeout', 8],
       ['exit', 7],
       ['spawn', 6],
-      ['Others', 3],
+      ['Other', 3],
     ],
     [
       ['auth', '0'],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { localTime, withLocalTimes } from '../../../src/cli/chat/local-time.js'
+import { localTime, withLocalTimes } from '../../src/core/local-time.js'
 
 it("tells the gateway's times in the time of this machine", () => {
   const now = Date.parse('2026-03-02T13:55Z')

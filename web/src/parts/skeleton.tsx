@@ -1,0 +1,11 @@
+/** Where something will stand: nothing jumps when it comes. */
+export function Skeleton({ lines = 6 }: { lines?: number }) {
+  return (
+    <div class="skeleton" role="status">
+      <span class="hidden">Loading…</span>
+      {Array.from({ length: lines }, (_, line) => (
+        <i key={line} />
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,13 @@
+import type { Conversation } from '../../../src/client/aetheel-client.js'
+import { stateOf, STATE_WORDS } from '../conversation.js'
+
+/** How a conversation is, as a dot; nothing for one that is at rest. */
+export function StateMark({ conversation }: { conversation: Conversation }) {
+  const state = stateOf(conversation)
+  if (state === 'idle') return null
+  return (
+    <span class={`mark ${state}`} title={STATE_WORDS[state]}>
+      <span class="hidden">{STATE_WORDS[state]}</span>
+    </span>
+  )
+}
