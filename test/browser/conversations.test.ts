@@ -37,6 +37,50 @@ describeBrowser('conversations', (browser) => {
     ])
   })
 
+  it('keeps details open when the run ends, and opens nothing by itself', async () => {
+    const { page, logIn, say, release, client, problems } = await openStage(await browser())
+    const call = (step: number) => ({ tool: 'Bash', input: { command: `step ${step}` } })
+    const id = await say(
+      steps(
+        ...Array.from({ length: 45 }, (_, step) => call(step)),
+        { tool: 'Write', input: { file_path: 'b.md', content: '# One\n' } },
+        { hold: 'end' },
+        { text: 'After.' },
+      ),
+    )
+    await logIn(`#/conversations/${id}`)
+    const transcript = page.getByRole('region', { name: 'What was said' })
+    const tool = transcript.locator('.tool', { hasText: 'step 44' })
+    await tool.locator('summary').click()
+    await tool.locator('.tool-body').waitFor()
+    release('end')
+    const answers = transcript.getByRole('article', { name: 'An answer' })
+    await answers.getByText('After.').waitFor()
+    await expect.poll(() => transcript.locator('.past-run .tool-body').count()).toBe(2)
+    const isStillOpen = await tool.locator('.tool-body').count()
+    await client.conversations.send(
+      id,
+      steps({ tool: 'Write', input: { file_path: 'c.md', content: '# Two\n' } }, { hold: 'again' }, { text: 'Again.' }),
+    )
+    await transcript.getByRole('region', { name: 'What the agent does' }).locator('.diff').waitFor()
+    release('again')
+    await answers.getByText('Again.').waitFor()
+    await expect.poll(() => transcript.locator('.behind').count()).toBe(2)
+    expect([isStillOpen, await transcript.locator('.behind[open]').count(), problems]).toEqual([1, 1, []])
+  })
+
+  it('says that there is no such conversation, whatever is wrong with its address', async () => {
+    const { page, logIn, url, problems } = await openStage(await browser())
+    await logIn('#/conversations/nonsense')
+    const alert = page.getByRole('alert').getByText('There is no such conversation, or your token may not see it.')
+    await alert.waitFor()
+    await page.goto(`${url}/#/conversations`)
+    await alert.waitFor({ state: 'detached' })
+    await page.goto(`${url}/#/conversations/${randomUUID()}`)
+    await alert.waitFor()
+    expect(problems.filter((problem) => !/status of (400|404)/.test(problem))).toEqual([])
+  })
+
   it('keeps the typed text until the gateway has it', async () => {
     const { page, logIn, say, stopGateway, startGateway, problems } = await openStage(await browser())
     const id = await say('Hello')

@@ -16,13 +16,14 @@ describeBrowser('home', (browser) => {
     const refused = await page.getByRole('alert').innerText()
     await logIn()
     const cookie = await page.evaluate('document.cookie')
+    const shownName = await page.getByTitle('Logged in with the token').innerText()
     await page.reload()
     await ready(page)
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByLabel('Token').waitFor()
     await page.reload()
     await page.getByLabel('Token').waitFor()
-    expect([refused, cookie, problems]).toEqual([expect.stringContaining('token'), '', []])
+    expect([refused, cookie, shownName, problems]).toEqual([expect.stringContaining('token'), '', 'admin token', []])
   })
 
   it('lets in by a link once, and leaves its code nowhere in the browser', async () => {
@@ -44,6 +45,15 @@ describeBrowser('home', (browser) => {
     await ready(page)
     const code = link.split('code=')[1] ?? ''
     expect([shown, asked.filter((request) => request.includes(code)), problems]).toEqual([`${url}/#/home`, [], []])
+  })
+
+  it('opens pages by the addresses they had before', async () => {
+    const { page, url, logIn, problems } = await openStage(await browser())
+    await logIn('#/figures?days=7')
+    await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor()
+    await page.goto(`${url}/#/now`)
+    await ready(page)
+    expect(problems).toEqual([])
   })
 
   it('begins a conversation, shows what runs and what has failed, and stops a run', async () => {

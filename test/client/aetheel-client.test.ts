@@ -110,7 +110,7 @@ it('shows the queue, and retries and drops failed commands', async () => {
     job: null,
     channel: 'http',
     conversation_id: expect.any(String),
-    author: 'a admin token',
+    author: 'admin token',
     text: prompt,
     problem: expect.stringContaining('Invalid API key'),
     received_at: expect.any(String),
@@ -257,7 +257,7 @@ it('works in a page by the cookie of its login, until the logout', async () => {
   await page.logout()
   expect([stranger.code, me, seen, outcome, (await errorOf(page.me())).code]).toEqual([
     'unauthorized',
-    { name: 'a admin token', scopes: ['read', 'run', 'admin'], projects: null },
+    { name: 'admin token', scopes: ['read', 'run', 'admin'], projects: null },
     me,
     expect.stringMatching(/^(stopped|dropped)$/),
     'unauthorized',

@@ -1,4 +1,4 @@
-import { AetheelApiError, AetheelClient } from '../../src/client/aetheel-client.js'
+import { AetheelApiError, AetheelClient, type ApiErrorCode } from '../../src/client/aetheel-client.js'
 
 const sessionEnds = new Set<() => void>()
 
@@ -17,6 +17,10 @@ export const api = new AetheelClient({
     return response
   },
 })
+
+export function codeOf(error: unknown): ApiErrorCode | undefined {
+  return error instanceof AetheelApiError ? error.code : undefined
+}
 
 /** What went wrong, as a sentence for people. */
 export function wordsOf(error: unknown): string {

@@ -9,11 +9,17 @@ export interface Route {
   query: URLSearchParams
 }
 
+/** Bookmarks and messages of the gateway lead to pages by names they had before. */
+const EARLIER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['now', 'home'],
+  ['figures', 'usage'],
+])
+
 /** Contract: takes anything that may stand in the address bar. */
 export function parseHash(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
   const [page = '', ...parts] = path.split('/').filter(Boolean).map(decode)
-  return { page: page || 'home', parts, query: new URLSearchParams(query) }
+  return { page: EARLIER_NAMES.get(page) ?? (page || 'home'), parts, query: new URLSearchParams(query) }
 }
 
 export function hrefOf(page: string, ...parts: string[]): string {

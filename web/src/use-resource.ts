@@ -1,11 +1,14 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { wordsOf } from './api.js'
+import type { ApiErrorCode } from '../../src/client/aetheel-client.js'
+import { codeOf, wordsOf } from './api.js'
 
 export interface Resource<T> {
   /** The last one that was loaded; it stays while a newer one is on its way, or fails. */
   value?: T
   /** Why there is no newer one, in words. */
   error?: string
+  /** Its code, if the gateway has told it. */
+  errorCode?: ApiErrorCode | undefined
   isLoading: boolean
   reload: () => void
 }
@@ -23,7 +26,8 @@ export function useResource<T>(load: () => Promise<T>, inputs: readonly unknown[
     load().then(
       (value) => turn === latest.current && setState({ value, isLoading: false }),
       (error: unknown) =>
-        turn === latest.current && setState((before) => ({ ...before, error: wordsOf(error), isLoading: false })),
+        turn === latest.current &&
+        setState((before) => ({ ...before, error: wordsOf(error), errorCode: codeOf(error), isLoading: false })),
     )
   }, inputs)
   useEffect(() => {

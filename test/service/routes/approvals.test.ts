@@ -45,10 +45,10 @@ it('are listed, looked at and answered once', async () => {
   expect([waiting, shown, answered, late, await answer]).toEqual([
     { approvals: [view], next: null },
     view,
-    { ...view, state: 'allowed', answered_at: expect.any(String), answered_by: 'a run token' },
+    { ...view, state: 'allowed', answered_at: expect.any(String), answered_by: 'run token' },
     expect.objectContaining({
       code: 'conflict',
-      message: expect.stringContaining('Too late. Allowed by a run token: Bash: npm install'),
+      message: expect.stringContaining('Too late. Allowed by run token: Bash: npm install'),
     }),
     { isAllowed: true },
   ])
@@ -78,7 +78,7 @@ it('are refused with a reason for the agent, listed by page, and recorded', asyn
     [[first.approval.id, 'denied']],
     null,
     'withdrawn',
-    ['approval.deny', expect.stringMatching(/^token:.* a run token$/)],
+    ['approval.deny', expect.stringMatching(/^token:.* run token$/)],
   ])
 })
 
@@ -100,7 +100,7 @@ it('leave rules, which can be looked at and taken back', async () => {
         tool: 'Bash',
         subject: 'npm install',
         created_at: expect.any(String),
-        created_by: 'a run token',
+        created_by: 'run token',
       },
     ],
     [],

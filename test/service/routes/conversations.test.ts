@@ -30,7 +30,7 @@ describe('a conversation in a page', () => {
     const entry = await latest(id, 'answered')
     expect(entry).toMatchObject({
       id: messageId,
-      author: 'a admin token',
+      author: 'admin token',
       text: asked,
       replies: [{ text: 'Done', is_error: false, run_id: entry.runs[0]?.id }],
       runs: [{ provider: 'claudecode', model: 'opus', state: 'answered', cost_usd: 0.25 }],

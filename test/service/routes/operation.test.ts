@@ -194,7 +194,7 @@ it('shows a running message, and does not drop it', async () => {
       id: body.command_id,
       state: 'active',
       channel: 'http',
-      author: 'a admin token',
+      author: 'admin token',
       position: 0,
     }),
   ])
@@ -313,7 +313,7 @@ it('puts every change on record with the id and the name of the token', async ()
   await ask('DELETE', '/projects/fresh')
   const { entries } = (await ask('GET', '/audit')).body
   expect(new Set(entries.map(({ actor }) => actor))).toEqual(
-    new Set([`token:${(await gateway.store.tokens.list())[0]?.id} a admin token`]),
+    new Set([`token:${(await gateway.store.tokens.list())[0]?.id} admin token`]),
   )
   // Those of one millisecond stand in any order.
   expect(new Set(entries.map(({ action, subject, detail }) => `${action} ${subject} ${detail}`))).toEqual(

@@ -114,7 +114,7 @@ export async function startService(place: Place): Promise<ServiceDependencies & 
 const CLOCK = { now: Date.now, newId: randomUUID }
 
 export async function tokenFor({ gateway }: ServiceDependencies, scope: Scope, projects?: string[]): Promise<string> {
-  const about = { name: `a ${scope} token`, scope, ...(projects && { projects }) }
+  const about = { name: `${scope} token`, scope, ...(projects && { projects }) }
   return (await issueToken(gateway.store.tokens, about, CLOCK)).token
 }
 

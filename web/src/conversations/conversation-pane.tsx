@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import type { Conversation, ConversationDetails } from '../../../src/client/aetheel-client.js'
+import type { ApiErrorCode, Conversation, ConversationDetails } from '../../../src/client/aetheel-client.js'
 import { agentName } from '../agent-names.js'
 import { api } from '../api.js'
 import { channelName } from '../conversation.js'
@@ -37,7 +37,7 @@ export function ConversationPane({ id }: { id: string }) {
   const [isChoosing, setIsChoosing] = useState(false)
   const isOneColumn = useIsNarrow(ONE_COLUMN)
   const version = `${versionOf(live.conversations.get(id))}:${live.snapshots}:${own}`
-  const { value: details, error, reload } = useResource(() => api.conversations.get(id), [id, version])
+  const { value: details, error, errorCode, reload } = useResource(() => api.conversations.get(id), [id, version])
   const { approvals, reload: reloadQuestions } = useQuestions(live)
   const changes = useChanges(id, version, live)
   const me = useMe()
@@ -48,7 +48,9 @@ export function ConversationPane({ id }: { id: string }) {
   if (!details) {
     return (
       <section class="chat" aria-label="Conversation">
-        <div class="chat-lost">{error === undefined ? <Skeleton /> : <Lost words={error} onRetry={reload} />}</div>
+        <div class="chat-lost">
+          {error === undefined ? <Skeleton /> : <Lost words={error} code={errorCode} onRetry={reload} />}
+        </div>
       </section>
     )
   }
@@ -147,8 +149,9 @@ function latestOf(details: ConversationDetails, { conversations }: LiveState): C
 }
 
 /** An address with a slip in it, or one that was deleted. */
-function Lost({ words, onRetry }: { words: string; onRetry: () => void }) {
-  const isUnknown = /Invalid UUID|There is no conversation/.test(words)
+function Lost({ words, code, onRetry }: { words: string; code: ApiErrorCode | undefined; onRetry: () => void }) {
+  // Of this request, the address alone can be invalid.
+  const isUnknown = code === 'not_found' || code === 'request_invalid'
   return (
     <>
       <ErrorNote

@@ -4,6 +4,7 @@ import { formatCount } from '../format.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { RunView } from '../parts/run-view.js'
 import { RunModel } from '../run-model.js'
+import { type Folds, lastOpened } from '../use-fold.js'
 
 const EVENTS_AT_ONCE = 1000
 /** Of one run, before one asks for more. */
@@ -11,11 +12,13 @@ const MOST_EVENTS = 20_000
 /** At once on the page. */
 const SHOWN_STEPS = 40
 
-/** Everything that happened in a run, some steps at a time. */
-export function PastRun({ runId }: { runId: string }) {
+/** Everything that happened in a run, some steps at a time: first those with what was opened last. */
+export function PastRun({ runId, folds }: { runId: string; folds: Folds }) {
   const { model, count, isDone, isPaused, error, goOn } = usePastRun(runId)
-  const [first, setFirst] = useState(0)
+  const [opened] = useState(() => lastOpened(folds))
+  const [chosen, setFirst] = useState<number>()
   const steps = model.blocks.length
+  const first = chosen ?? firstWith(model.blocks.findIndex(({ key }) => key === opened))
   const shown = model.blocks.slice(first, first + SHOWN_STEPS)
   if (error !== undefined && steps === 0) return <ErrorNote words={error} onRetry={goOn} />
   if (isDone && steps === 0) return <p class="muted">No steps: the agent only answered.</p>
@@ -36,7 +39,7 @@ export function PastRun({ runId }: { runId: string }) {
           </span>
         )}
       </div>
-      <RunView model={{ blocks: shown, dropped: 0, folds: model.folds }} />
+      <RunView model={{ blocks: shown, dropped: 0, folds }} />
       {error !== undefined && <ErrorNote words={error} onRetry={goOn} />}
       {isPaused && (
         <button type="button" onClick={goOn}>
@@ -56,8 +59,13 @@ function Jump({ label, to, at, onJump }: { label: string; to: number; at: number
   )
 }
 
+/** Of the steps that are shown with this one. */
+function firstWith(step: number): number {
+  return Math.max(0, Math.floor(step / SHOWN_STEPS) * SHOWN_STEPS)
+}
+
 function lastOf(steps: number): number {
-  return Math.floor((steps - 1) / SHOWN_STEPS) * SHOWN_STEPS
+  return firstWith(steps - 1)
 }
 
 function laterOf(first: number, steps: number): number {

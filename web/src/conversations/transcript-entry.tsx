@@ -17,6 +17,7 @@ import { RunView, type ShownRun } from '../parts/run-view.js'
 import { Skeleton } from '../parts/skeleton.js'
 import type { Block, RunModel } from '../run-model.js'
 import { useAction } from '../use-action.js'
+import { type Folds, lastOpened, useFold } from '../use-fold.js'
 import { SentFiles } from './attachments.js'
 import { PastRun, usePastRun } from './past-run.js'
 
@@ -81,6 +82,10 @@ function MessageView({
   const last = ended.at(-1)
   const isAnswered = state === 'answered'
   const remains = !isOpen && !isAnswered ? last : undefined
+  // A turn that ended while nobody listened is not known any more.
+  const known = useRef<Folds>(new Map())
+  if (turn) known.current = turn.model.folds
+  const folds = known.current
   return (
     <>
       {kind === 'message' ? (
@@ -95,8 +100,8 @@ function MessageView({
       {approvals.map((approval) => (
         <ApprovalCard key={approval.id} approval={approval} onAnswered={onChange} />
       ))}
-      {isAnswered && last && <Behind runs={ended} />}
-      {remains && <Remains key={remains.id} run={remains} turn={turn} hasErrors={state === 'dropped'} />}
+      {isAnswered && last && <Behind runs={ended} folds={folds} isAnswered />}
+      {remains && <Remains key={remains.id} run={remains} turn={turn} folds={folds} hasErrors={state === 'dropped'} />}
       {said.map((reply) => (
         <SaidView key={reply.id} said={reply} />
       ))}
@@ -112,7 +117,7 @@ function MessageView({
           onChange={onChange}
         />
       )}
-      {!isAnswered && ended.length > (remains ? 1 : 0) && <Behind runs={ended} />}
+      {!isAnswered && ended.length > (remains ? 1 : 0) && <Behind runs={ended} folds={folds} isAnswered={false} />}
     </>
   )
 }
@@ -208,10 +213,12 @@ function withoutAsked({ blocks, dropped, folds }: RunModel, approvals: Approval[
 function Remains({
   run,
   turn,
+  folds,
   hasErrors,
 }: {
   run: Run
   turn: Turn | undefined
+  folds: Folds
   /** Whether nothing else tells why it failed. */
   hasErrors: boolean
 }) {
@@ -221,7 +228,7 @@ function Remains({
   if (blocks.length === 0) return null
   return (
     <section class="said agent" aria-label="What the agent did">
-      <RunView model={{ blocks, dropped: known.dropped, folds: known.folds }} />
+      <RunView model={{ blocks, dropped: known.dropped, folds }} />
     </section>
   )
 }
@@ -344,14 +351,29 @@ function Ended({
 /** While it is filled. */
 const OPENING_MS = 800
 
-/** What stands behind an answer: the runs, with everything that happened in them. */
-function Behind({ runs }: { runs: Run[] }) {
-  const [isOpen, setIsOpen] = useState(false)
+/** Of the whole, among the folds of its events, which are numbered from 1. */
+const BEHIND_ANSWER = 0
+const BEHIND_ATTEMPTS = -1
+
+/**
+ * What stands behind an answer, or the attempts before it: the runs, with everything that happened in them. Contract: an
+ * answer does not hide what one has opened while it was written.
+ */
+function Behind({ runs, folds, isAnswered }: { runs: Run[]; folds: Folds; isAnswered: boolean }) {
+  const fold = useFold(
+    folds,
+    isAnswered ? BEHIND_ANSWER : BEHIND_ATTEMPTS,
+    isAnswered && lastOpened(folds) !== undefined,
+  )
+  const isOpen = fold.open
   const last = runs.at(-1)
   const frame = useRef<HTMLDetailsElement>(null)
+  const isDrawn = useRef(false)
   useEffect(() => {
     const { current } = frame
-    if (!isOpen || !current) return undefined
+    const isByHand = isDrawn.current
+    isDrawn.current = true
+    if (!isOpen || !isByHand || !current) return undefined
     // At the end of the page, what opens would be below it.
     const growth = new ResizeObserver(() => current.scrollIntoView({ block: 'nearest' }))
     growth.observe(current)
@@ -362,7 +384,7 @@ function Behind({ runs }: { runs: Run[] }) {
     }
   }, [isOpen])
   return (
-    <details ref={frame} class="behind" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+    <details ref={frame} class="behind" {...fold}>
       <summary>
         <Icon name="chevron" />
         <span>
@@ -386,7 +408,7 @@ function Behind({ runs }: { runs: Run[] }) {
               </p>
             )}
             {run.error && run.state !== 'cancelled' && <p class="bad">{run.error.message}</p>}
-            <PastRun runId={run.id} />
+            <PastRun runId={run.id} folds={folds} />
           </section>
         ))}
     </details>
