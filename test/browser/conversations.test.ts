@@ -40,16 +40,25 @@ describeBrowser('conversations', (browser) => {
   it('keeps details open when the run ends, and opens nothing by itself', async () => {
     const { page, logIn, say, release, client, problems } = await openStage(await browser())
     const call = (step: number) => ({ tool: 'Bash', input: { command: `step ${step}` } })
+    const think = (thinking: string) => ({
+      print: {
+        type: 'stream_event',
+        event: { type: 'content_block_delta', delta: { type: 'thinking_delta', thinking } },
+      },
+    })
     const id = await say(
       steps(
         ...Array.from({ length: 45 }, (_, step) => call(step)),
         { tool: 'Write', input: { file_path: 'b.md', content: '# One\n' } },
+        think('One thing '),
         { hold: 'end' },
+        think('and another.'),
         { text: 'After.' },
       ),
     )
     await logIn(`#/conversations/${id}`)
     const transcript = page.getByRole('region', { name: 'What was said' })
+    await transcript.locator('.thinking summary').click()
     const tool = transcript.locator('.tool', { hasText: 'step 44' })
     await tool.locator('summary').click()
     await tool.locator('.tool-body').waitFor()
@@ -58,6 +67,7 @@ describeBrowser('conversations', (browser) => {
     await answers.getByText('After.').waitFor()
     await expect.poll(() => transcript.locator('.past-run .tool-body').count()).toBe(2)
     const isStillOpen = await tool.locator('.tool-body').count()
+    await transcript.locator('.past-run .thinking[open]').getByText('One thing and another.').waitFor()
     await client.conversations.send(
       id,
       steps({ tool: 'Write', input: { file_path: 'c.md', content: '# Two\n' } }, { hold: 'again' }, { text: 'Again.' }),
