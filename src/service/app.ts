@@ -14,6 +14,7 @@ import { BODY_LIMIT_BYTES, NOT_JSON, refuseUnfinished, sendError } from './error
 import { addGuards, checkSender, DEFAULT_LIMITS, type Limits, OpenResponses } from './guards.js'
 import { LoginCodes } from './login-codes.js'
 import { registerLoginRoutes } from './login.js'
+import { registerManualRoutes } from './manual/routes.js'
 import { describeApi, registerDescriptionRoutes } from './openapi.js'
 import { registerPlatformRoutes } from './platform-routes.js'
 import { registerRoutes } from './routes/index.js'
@@ -109,11 +110,12 @@ export async function createApp(
   addGuards(app, { config, authenticator, open, limits })
   app.addHook('preClose', async () => open.endStreams())
   app.setNotFoundHandler((request) => {
-    throw new GatewayError('not_found', `There is no ${request.method} on this path. What there is: /docs.`)
+    throw new GatewayError('not_found', `There is no ${request.method} on this path. The API is described at /docs/api.`)
   })
 
   await describeApi(app, packageVersion())
   registerDescriptionRoutes(app)
+  registerManualRoutes(app)
   registerDashboardRoutes(app, dependencies.dashboardDirectory)
   registerLoginRoutes(app, { authenticator, codes, linkToken: () => adminTokenHash(dependencies) })
   registerTicketRoute(app, tickets)

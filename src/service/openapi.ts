@@ -1,13 +1,13 @@
 // The OpenAPI description, generated from the request schemas, and a reference page for people.
 
-import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
 import { PAGE_KEY_HEADER } from '../core/wire-names.js'
 import { errorBodySchema } from './api/access.js'
 import { COOKIE } from './cookie.js'
 import type { App } from './dependencies.js'
-import { PAGE_STYLE, referencePage } from './reference-page.js'
+import { sendHtmlPage } from './html-page.js'
+import { referencePage } from './reference-page.js'
 
 /** Contract: called before any route is registered, since the plugin collects them. */
 export async function describeApi(app: App, version: string): Promise<void> {
@@ -56,21 +56,10 @@ export function registerDescriptionRoutes(app: App): void {
   })
   app.route({
     method: 'GET',
-    url: '/docs',
+    url: '/docs/api',
     config: { scope: 'public' },
     schema: { hide: true },
     handler: async (_request, reply) =>
-      reply
-        .header('content-security-policy', PAGE_POLICY)
-        .type('text/html; charset=utf-8')
-        .send(referencePage(app.swagger())),
+      sendHtmlPage(reply, { title: 'HTTP API', body: referencePage(app.swagger()) }),
   })
 }
-
-const PAGE_POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(PAGE_STYLE).digest('base64')}'`,
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')

@@ -75,6 +75,8 @@ export function allRoutes(dependencies: ServiceDependencies): Array<{ method: st
     { method: 'GET', url: '/me', scope: 'read' },
     { method: 'GET', url: '/openapi.json', scope: 'public' },
     { method: 'GET', url: '/docs', scope: 'public' },
+    { method: 'GET', url: '/docs/*', scope: 'public' },
+    { method: 'GET', url: '/docs/api', scope: 'public' },
     { method: 'GET', url: '/', scope: 'public' },
     { method: 'GET', url: '/assets/:name', scope: 'public' },
   ]
@@ -82,5 +84,5 @@ export function allRoutes(dependencies: ServiceDependencies): Array<{ method: st
 
 /** A path that the route takes. */
 export function pathFor(url: string): string {
-  return url.replaceAll(/:\w+/g, 'some')
+  return url.replaceAll(/:\w+|\*/g, 'some')
 }

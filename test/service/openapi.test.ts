@@ -17,7 +17,7 @@ describe('/openapi.json', () => {
       Object.entries(operations).map(([method, { security }]) => [`${method.toUpperCase()} ${path}`, security]),
     )
     const expected = allRoutes(dependencies)
-      .filter(({ url }) => !['/', '/assets/:name', '/docs', '/openapi.json'].includes(url))
+      .filter(({ url }) => !['/', '/assets/:name', '/docs', '/docs/*', '/docs/api', '/openapi.json'].includes(url))
       .map(({ method, url, scope }) => [
         `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`,
         scope === 'public' ? [] : [{ token: [scope] }, { cookie: [scope], pageKey: [scope] }],
@@ -81,11 +81,11 @@ describe('/openapi.json', () => {
   })
 })
 
-describe('/docs', () => {
+describe('/docs/api', () => {
   it('shows every operation, without a script, under a policy that allows only its style', async () => {
     const { app } = await createStage()
     const { paths } = (await app.inject('/openapi.json')).json() as { paths: Paths }
-    const { headers, body } = await app.inject('/docs')
+    const { headers, body } = await app.inject('/docs/api')
     const shown = [...body.matchAll(/<b>([A-Z]+)<\/b> <code>([^<]+)<\/code>/g)].map(
       ([, method, path]) => `${method} ${path}`,
     )
@@ -102,7 +102,7 @@ describe('/docs', () => {
       false,
       'text/html; charset=utf-8',
       expect.stringMatching(
-        /^default-src 'none'; style-src 'sha256-[\w+/=]+'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+        /^default-src 'none'; style-src 'sha256-[\w+/=]+'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'$/,
       ),
     ])
   })

@@ -140,7 +140,7 @@ function describeStart(
     `Channels: ${names.join(', ')}${names.includes('discord') ? '' : '; "aetheel init" adds Discord'}`,
     ...(names.includes('whatsapp') ? [`WhatsApp: ${describeWhatsApp(config)}`] : []),
     ...(service
-      ? [`Dashboard: ${service.url}; "aetheel dashboard" logs you in. HTTP API described at ${service.url}/docs`]
+      ? [`Dashboard: ${service.url}; "aetheel dashboard" logs you in. Documentation: ${service.url}/docs`]
       : []),
     ...(service && !isLoopback(config.httpHost) ? [PLAIN_HTTP_NOTE] : []),
     ...(service?.newTokenFile === undefined ? [] : [`A token for everything is in ${service.newTokenFile}`]),

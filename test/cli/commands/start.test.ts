@@ -22,7 +22,7 @@ describe.concurrent('aetheel start', () => {
         'Agent: claude',
         'Channels: terminal, http, web; "aetheel init" adds Discord',
         expect.stringMatching(
-          /^Dashboard: http:\/\/127\.0\.0\.1:\d+; "aetheel dashboard" logs you in\. HTTP API described at .*\/docs$/,
+          /^Dashboard: http:\/\/127\.0\.0\.1:\d+; "aetheel dashboard" logs you in\. Documentation: http:.*\/docs$/,
         ),
         `A token for everything is in ${join(terminal.home, '.aetheel', 'http-token')}`,
         'Agents work without asking for permission: they may change and run everything that you may.',
