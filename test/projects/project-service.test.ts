@@ -161,22 +161,22 @@ describe('create', () => {
   })
 
   it.each<[string, NewProject, string]>([
-    ['without a name', { pod: {} }, 'pod: needs either "name" or "selector", and not both.'],
+    ['without a name', { pod: {} }, 'pod: needs either "name" or "selector", not both.'],
     [
       'with names that are none',
       { pod: { name: '-n', context: '--kubeconfig=x' } },
-      'pod.context: "--kubeconfig=x" is no context of kubectl, and "kubectl config get-contexts" shows which there are; ' +
-        'pod.name: "-n" is no name of a pod, which has small letters, digits, "-" and ".".',
+      'pod.context: "--kubeconfig=x" is not a kubectl context: list them with "kubectl config get-contexts"; ' +
+        'pod.name: "-n" is not a pod name: use lowercase letters, digits, "-" and ".".',
     ],
     [
       'and a directory that is not absolute',
       { pod: { name: 'a' }, directory: 'web' },
-      'directory: must be an absolute path of the pod, such as /workspace.',
+      'directory: must be an absolute path in the pod, such as /workspace.',
     ],
     [
       'that is untrusted',
       { pod: { name: 'a' }, isUntrusted: true },
-      'is_untrusted: is not for a project in a pod: the pod itself is the fence.',
+      'is_untrusted: cannot be set for a project in a pod: the pod itself is the sandbox.',
     ],
     [
       'and a repository',

@@ -84,8 +84,8 @@ describe('projects create', () => {
 
   it.each<[ProjectFlags, string]>([
     [{ directory: 'web', namespace: 'agents' }, '--namespace belongs to --pod or --pod-selector.'],
-    [{ pod: 'a', podSelector: 'b' }, 'pod: needs either "name" or "selector", and not both.'],
-    [{ pod: 'a', directory: 'web' }, 'directory: must be an absolute path of the pod, such as /workspace.'],
+    [{ pod: 'a', podSelector: 'b' }, 'pod: needs either "name" or "selector", not both.'],
+    [{ pod: 'a', directory: 'web' }, 'directory: must be an absolute path in the pod, such as /workspace.'],
     [{ directory: 'web', ref: 'main' }, '--ref belongs to --git.'],
     [{ directory: 'web', variable: ['a=b'] }, '--variable belongs to --template.'],
     [{ template: 'empty', variable: ['a'] }, '--variable a: write it as name=value.'],

@@ -148,7 +148,7 @@ describe.concurrent('the command line', () => {
   it.for([
     [['send', '--to', '+4915112345678', ' '], 'Say what to send: aetheel send --to whatsapp:+4915112345678 "…"\n'],
     [['send', '--to', 'whatsapp:0151', 'Hello'], /"0151" is no phone number in the international form/],
-    [['send', '--to', 'fax:1', 'Hello'], /There is no channel "fax" to send to/],
+    [['send', '--to', 'fax:1', 'Hello'], /Unknown channel "fax"/],
     [['send', '--to', '+4915112345678', 'Hello'], NO_GATEWAY],
     [['heartbeat', 'run'], NO_GATEWAY],
     [['cron', 'run', 'mail'], NO_GATEWAY],

@@ -149,8 +149,8 @@ it('says what is wrong with a pod, field by field', async () => {
   expect([status, body.error.problems]).toEqual([
     400,
     [
-      { path: 'pod.name', message: '"-x" is no name of a pod, which has small letters, digits, "-" and "."' },
-      { path: 'pod', message: 'needs either "name" or "selector", and not both' },
+      { path: 'pod.name', message: '"-x" is not a pod name: use lowercase letters, digits, "-" and "."' },
+      { path: 'pod', message: 'needs either "name" or "selector", not both' },
     ],
   ])
 })
