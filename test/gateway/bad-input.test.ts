@@ -106,7 +106,7 @@ describe('a data directory', () => {
       places.map((place) => ({
         code: 'store_unavailable',
         message: expect.stringMatching(
-          new RegExp(`^The data directory ${place} cannot be made: .* Set AETHEEL_HOME to another\\.$`),
+          new RegExp(`^The data directory ${place} cannot be created: .* Set AETHEEL_HOME to another directory\\.$`),
         ),
       })),
     )

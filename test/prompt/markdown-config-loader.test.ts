@@ -79,7 +79,7 @@ describe('MarkdownConfigLoader', () => {
       write('IDENTITY.md', 'upper')
       expect(await load()).toEqual({
         markdown: { identity: 'lower', skills: [] },
-        warnings: [{ file: path('IDENTITY.md'), problem: 'not read, since identity.md stands beside it' }],
+        warnings: [{ file: path('IDENTITY.md'), problem: 'not read, since identity.md is in the same directory' }],
       })
     },
   )

@@ -31,7 +31,7 @@ describe('a schedule', () => {
   })
 
   it.each([
-    ['61 * * * *', /"61 \* \* \* \*" cannot be read: Invalid value for minute: 61\. Write five fields, as "0 9/],
+    ['61 * * * *', /Invalid schedule "61 \* \* \* \*": Invalid value for minute: 61\. Use five fields, such as "0 9/],
     ['every day', /cannot be read/],
     ['* * * * * *', /has 6 parts/],
     ['', /cannot be read/],
@@ -43,7 +43,7 @@ describe('a schedule', () => {
 
   it('of a place that is not there is refused', () => {
     expect(() => new CronSchedule('* * * * *', 'Mars/Base')).toThrow(
-      'There is no time zone "Mars/Base". Write the name of one, such as Europe/Berlin.',
+      'Unknown time zone "Mars/Base". Use a name such as Europe/Berlin.',
     )
   })
 })

@@ -21,7 +21,7 @@ describe('a target', () => {
   it.each([
     ['whatsapp:0151', '"0151" is not a phone number in international format, such as +4915112345678.'],
     ['+49abc', '"+49abc" is not a phone number in international format, such as +4915112345678.'],
-    ['discord:general', '"general" is no id of a Discord channel.'],
+    ['discord:general', '"general" is not a Discord channel id.'],
     ['terminal:', 'Name the conversation of the terminal'],
     ['ann', '"ann" is not a recipient. Write whatsapp:+4915112345678, discord:<channel id> or terminal:'],
     ['fax:1', 'Unknown channel "fax". Write whatsapp:+4915112345678, discord:<channel id> or'],

@@ -90,8 +90,8 @@ describe('projects create', () => {
     [{ directory: 'web', variable: ['a=b'] }, '--variable belongs to --template.'],
     [{ template: 'empty', variable: ['a'] }, '--variable a: write it as name=value.'],
     [{ template: 'empty', variable: ['=a'] }, '--variable =a: write it as name=value.'],
-    [{}, 'A project is made from exactly one of directory, git, template and pod.'],
-    [{ git: '--upload-pack=x' }, 'The repository cannot be taken: a URL does not begin with "-".'],
+    [{}, 'A project needs exactly one of directory, git, template and pod.'],
+    [{ git: '--upload-pack=x' }, 'The repository cannot be cloned: its URL must not start with "-".'],
   ])('refuses %j', async (flags, problem) => {
     const { create } = setup()
     await expect(create(flags)).rejects.toEqual(new GatewayError('request_invalid', problem))

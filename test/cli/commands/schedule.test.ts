@@ -46,7 +46,7 @@ describe('aetheel heartbeat status', () => {
       `every         30 minutes
 told to       terminal:ops
 next          when a gateway runs: aetheel start
-last look     60 s ago. Nothing was found the last time, and heartbeat.md is as before.
+last look     60 s ago. The last heartbeat found nothing, and heartbeat.md has not changed.
 last beat     31 min ago, nothing to tell
 tokens today  1,234 of 10,000 in 1 turn
 cost today    not told by the agent`,

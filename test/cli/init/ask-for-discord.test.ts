@@ -116,7 +116,7 @@ describe.concurrent('aetheel init with Discord', () => {
     await person.answer(TOKEN, `other.token${ENTER}`)
     await person.answer(UNCHECKED, DOWN + DOWN + ENTER)
     await person.answer('Which user may always talk to it?', `ada${ENTER}`)
-    await person.answer('is no id of Discord', `${CTRL_U}100000000000000001${ENTER}`)
+    await person.answer('is not a Discord id', `${CTRL_U}100000000000000001${ENTER}`)
     const exitCode = await person.exitCode
     const { discordBotToken, discordOwnerId } = machine.config()
     expect([exitCode, discordBotToken, discordOwnerId]).toEqual([0, 'other.token', '100000000000000001'])
