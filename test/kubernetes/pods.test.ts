@@ -147,7 +147,7 @@ describe.concurrent('a pod', () => {
     expect(await refusalOf(pods.open({ name: 'web' }, soon()))).toEqual({
       problem: 'cli_missing',
       message:
-        'The pod web (container main, namespace default) has no shell. Take an image with sh for the container: every agent is started by one.',
+        'The pod web (container main, namespace default) has no shell. Use a container image with sh: every agent is started by it.',
     })
   })
 
