@@ -311,7 +311,7 @@ export const settingsSchema = z.strictObject({
   discordFooter: z.boolean().default(true).describe('Show model, time and cost below each answer on Discord.'),
   outputChannelId: snowflake()
     .exactOptional()
-    .describe('The Discord channel for messages that answer nobody, such as the results of scheduled runs.'),
+    .describe('The Discord channel for messages that are not replies, such as the results of scheduled runs.'),
   discordApiUrl: text()
     .refine((url) => isServerUrl(url) && !/\/v\d+\/*$/.test(url), {
       error: 'must be a URL such as https://discord.com/api, without user, query or version',

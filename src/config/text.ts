@@ -5,7 +5,7 @@ import { DEMO } from './values.js'
 interface DiscordSettings {
   /** Absent if the environment has it. */
   token?: string | undefined
-  /** Absent, the application's owners. */
+  /** Default: the application's owners. */
   owner?: { id: string; name?: string } | undefined
 }
 
@@ -16,7 +16,7 @@ export interface FirstSettings {
   agentBackend: BackendName | typeof DEMO
   agentPermissions: Permissions
   project: { id: string; directory: string; discordChannel?: { id: string; name: string } | undefined }
-  /** Absent, the default one. */
+  /** Default: that of the schema. */
   httpPort?: number | undefined
   discord?: DiscordSettings | undefined
 }

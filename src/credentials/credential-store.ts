@@ -157,11 +157,11 @@ export function problemOfName(name: string): string | undefined {
 /** Undefined if it can be the value of a credential. Never quotes it. */
 export function problemOfValue(value: string): string | undefined {
   if (value.trim().length < SHORTEST_SECRET) {
-    return `The value needs at least ${SHORTEST_SECRET} characters: a shorter one cannot be redacted in what agents write.`
+    return `The value needs at least ${SHORTEST_SECRET} characters: shorter ones cannot be redacted in agents' output.`
   }
   if (Buffer.byteLength(value) > MAX_VALUE_BYTES) return VALUE_TOO_LARGE
-  if (value.includes('\0')) return 'The value contains a NUL, which no variable can hold. Encode it, for example in base64.'
-  if (Buffer.from(value).toString() !== value) return 'The value is not valid text. Encode it, for example in base64.'
+  if (value.includes('\0')) return 'The value contains a NUL, which no variable can hold. Encode it as base64.'
+  if (Buffer.from(value).toString() !== value) return 'The value is not valid text. Encode it as base64.'
   return undefined
 }
 

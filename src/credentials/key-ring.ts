@@ -53,8 +53,10 @@ export class KeyRing {
   readonly #fromEnvironment: Keys | undefined
   readonly #scrubber: Pick<Scrubber, 'add'> | undefined
 
-  /** `masterKey` is `AETHEEL_MASTER_KEY`: a key, then, after commas, earlier ones that may still be in use. Absent, keys
-   *  are in a file in `home`, created on first use. `scrubber` learns every key, since an agent may print the file. */
+  /**
+   * `masterKey` is `AETHEEL_MASTER_KEY`: a key, then, after commas, earlier ones that may still be in use. Without it, keys
+   * are in a file in `home`, created on first use. `scrubber` learns every key, since an agent may print the file.
+   */
   constructor({ home, masterKey, scrubber }: KeyRingOptions) {
     this.#file = join(home, 'master.key')
     this.#scrubber = scrubber
@@ -77,7 +79,8 @@ export class KeyRing {
       const where = this.#fromEnvironment
         ? `neither in AETHEEL_MASTER_KEY nor in ${this.#file}`
         : `not in ${this.#file}`
-      throw new GatewayError('config_invalid', `Its key ${keyId} is ${where}. Restore the key, or set the credential again.`)
+      const advice = 'Restore the key, or set the credential again.'
+      throw new GatewayError('config_invalid', `Its key ${keyId} is ${where}. ${advice}`)
     }
     const bytes = Buffer.from(sealed, 'base64')
     try {
@@ -123,8 +126,9 @@ export class KeyRing {
       // Stat the open descriptor: the file could be swapped between two calls by path.
       const stats = fstatSync(descriptor)
       if (!stats.isFile()) throw unusable(this.#file, 'It is not a file. Move it away; a new one is created.')
-      const isOpenToOthers = (stats.mode & 0o077) !== 0
-      if (isOpenToOthers) throw unusable(this.#file, 'Other users can read it. Run "chmod 600" on it, then rotate the key.')
+      if ((stats.mode & 0o077) !== 0) {
+        throw unusable(this.#file, 'Other users can read it. Run "chmod 600" on it, then rotate the key.')
+      }
       return this.#register(parseKeyFile(this.#file, readFileSync(descriptor, 'utf8')))
     } finally {
       closeSync(descriptor)
@@ -172,7 +176,8 @@ export class KeyRing {
       })
     } catch (error) {
       rmSync(draft, { force: true })
-      throw unusable(this.#file, `It cannot be written: ${messageOf(error)}. Free some space, or give this user write access.`, error)
+      const advice = 'Free some space, or give this user write access.'
+      throw unusable(this.#file, `It cannot be written: ${messageOf(error)}. ${advice}`, error)
     }
     return draft
   }

@@ -22,7 +22,7 @@ export interface KubectlDependencies {
   environment: NodeJS.ProcessEnv
   /** Additional variables to pass on, as names or `PREFIX_*`. */
   passVariables: readonly string[]
-  /** A path, or a name looked up in PATH; absent, `kubectl`. */
+  /** A path, or a name looked up in PATH. Default: `kubectl`. */
   kubectlPath?: string
   /** Put into the environment, so that the process can be found. */
   ownerId?: string | undefined

@@ -5,14 +5,14 @@ import type { ProcessOwner } from '../processes/process-owner.js'
 
 /** Which container an agent works in. Exactly one of `name` and `selector` is set. */
 export interface PodAddress {
-  /** In the kubeconfig; absent, the current one. */
+  /** In the kubeconfig. Default: the current one. */
   context?: string
-  /** Absent, the context's. */
+  /** Default: the context's. */
   namespace?: string
   name?: string
   /** Labels, as for `kubectl get -l`: the first pod by name that is ready. */
   selector?: string
-  /** Absent, the pod's default container, else its first. */
+  /** Default: the pod's default container, else its first. */
   container?: string
 }
 

@@ -12,7 +12,7 @@ import { directoryInRoots } from './project-roots.js'
 export interface GitSource {
   /** `https://…`, `ssh://…`, `git@host:path`, or an absolute path inside the project roots. */
   url: string
-  /** A branch or a tag; absent, the repository's default branch. */
+  /** A branch or a tag. Default: the repository's default branch. */
   ref?: string | undefined
 }
 

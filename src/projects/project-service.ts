@@ -49,9 +49,9 @@ export interface ProjectServiceOptions {
 export interface NewProject extends Partial<
   Pick<Project, 'model' | 'allowedTools' | 'queryTimeoutMs' | 'maxTurns' | 'isUntrusted' | 'agentPermissions'>
 > {
-  /** Absent, derived from the name. */
+  /** Default: derived from the name. */
   id?: string
-  /** Absent, that of the directory or repository. */
+  /** Default: that of the directory or repository. */
   name?: string
   /** An existing directory: absolute and inside the project roots, or with `pod` in the pod. */
   directory?: string
@@ -59,7 +59,7 @@ export interface NewProject extends Partial<
   template?: { name: string; variables?: Record<string, string> }
   /** The configured context and namespace are filled in. */
   pod?: PodAddress
-  /** Absent, the default for new projects. */
+  /** Default: the agent of new projects. */
   backend?: BackendName
 }
 

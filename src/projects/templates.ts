@@ -12,7 +12,7 @@ import { fillPlaceholders, placeholdersIn, readTemplateFiles, type TemplateEntry
 export interface TemplateVariable {
   name: string
   description: string
-  /** Absent, a value is required. May contain `{{project_id}}` and `{{project_name}}`. */
+  /** Without one, a value is required. May contain `{{project_id}}` and `{{project_name}}`. */
   default?: string
   /** A regular expression; the whole value must match. */
   pattern?: string

@@ -28,7 +28,7 @@ interface CronRunnerOptions {
 
 /** A slot noticed later than this was missed. */
 const LATE_MS = 60_000
-/** Missed slots older than this are not made up for. */
+/** Missed slots older than this are skipped. */
 const CATCH_UP_MS = 24 * 3_600_000
 
 export class CronRunner {

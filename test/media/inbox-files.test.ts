@@ -412,12 +412,12 @@ function setup() {
   const path = temporaryDirectory()
   return {
     path,
-    /** What is said of them. */
+    /** What is reported about them. */
     save: async (files: IncomingFile[], options: Partial<InboxOptions> = {}) => {
       const { lines, notes } = await saveIncomingFiles(files, { ...OPTIONS, directory: path, ...options })
       return { lines, notes }
     },
-    /** Every file below the directory, as text; links are left out. */
+    /** Every file below the directory, as text, except links. */
     contents: (): Record<string, string> =>
       Object.fromEntries(
         readdirSync(path, { recursive: true, encoding: 'utf8' })

@@ -184,7 +184,7 @@ describe('openOutgoingFile', () => {
     symlinkSync(elsewhere, join(root, 'c'))
     const anyPart = fc.constantFrom(
       ...['a', 'b', 'c', '.', '..', '', root, elsewhere, elsewhere.slice(1), 'a\0'],
-      // Ways to write dots and slashes by which other programs were deceived.
+      // Spellings of dots and slashes that have fooled other programs.
       ...['%2e%2e', '..%2f', '%252e%252e', '\uff0e\uff0e', '\u2024\u2024', '..\\', '\u2215', '\uff0f', '~', 'file:'],
     )
     await fc.assert(

@@ -8,7 +8,7 @@ import { listen } from '../kit/loopback.js'
 const MAX_BYTES = 1_000
 const NOT_PUBLIC = 'is not on the public internet, and files are fetched only from there'
 
-/** Names of the world of these tests. Everything listens on 127.0.0.1, which stands for the public internet in it. */
+/** The host names in these tests. Everything listens on 127.0.0.1, which counts as the public internet here. */
 const ADDRESSES: Record<string, string[]> = {
   'public.test': ['127.0.0.1'],
   'cdn.test': ['127.0.0.1'],

@@ -268,7 +268,7 @@ async function watched() {
   return { ...stage, runs }
 }
 
-/** A server that takes connections and never says anything. */
+/** A server that accepts connections and never answers. */
 async function listenSilently(): Promise<{ port: number; connected: Promise<void> }> {
   const server = createServer()
   const connected = new Promise<void>((resolve) => {
