@@ -259,7 +259,7 @@ export const settingsSchema = z.strictObject({
   maxConcurrentQueries: whole(1, 1000).default(5).describe('How many conversations are answered at once.'),
   maxQueueDepth: whole(1, 1_000_000)
     .default(100)
-    .describe('How many messages of a conversation may wait. Any more are rejected.'),
+    .describe('How many messages of a conversation may wait. Any more are refused.'),
   queueMode: z
     .enum(QUEUE_MODES)
     .default('followup')
@@ -268,13 +268,13 @@ export const settingsSchema = z.strictObject({
     ),
   maxWaitingCommands: whole(1, 1_000_000)
     .default(100)
-    .describe('How many HTTP commands of a project may wait. Any more are rejected.'),
+    .describe('How many HTTP commands of a project may wait. Any more are refused.'),
   replyExpiryMs: whole(1, MAX_AGE_MS)
     .default(900_000)
     .describe('How long to try to deliver a reply, in milliseconds. Then it is kept as undelivered.'),
   sessionIdleMs: whole(0, MAX_AGE_MS)
     .default(7 * DAY_MS)
-    .describe('How long a conversation may be silent before it starts a new session, in milliseconds. 0: forever.'),
+    .describe('How long a conversation may be silent before it starts a new session, in milliseconds. 0: no limit.'),
   leaseMs: whole(1000, MAX_TIMER_MS)
     .default(30_000)
     .describe('How long a gateway may give no sign of life before another takes over its work, in milliseconds.'),
