@@ -123,7 +123,7 @@ describe('inbound.reply', () => {
     expect(config.warnings.map((warning) => warning.replace(/^.*?: /, ''))).toEqual([
       'inbound.reply.allowFrom: "*" lets anyone who knows the number use your agents; list the allowed numbers.',
       'inbound.reply.agent.format: with "text" the agent reports no session, so every message starts a new one.',
-      'inbound.reply.command: starts codex, but agent.kind is claude: name an executable of that agent.',
+      "inbound.reply.command: starts codex, but agent.kind is claude: use that agent's executable.",
       'inbound.reply.agent.identityPrefix: is not a template: placeholders in {{ }} are sent as written.',
       'inbound.reply.responsePrefix: is not a template: placeholders in {{ }} are sent as written.',
       'inbound.reply.mediaMaxMb: WhatsApp rejects files larger than 16 MB.',

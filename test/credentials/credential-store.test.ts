@@ -64,7 +64,7 @@ describeEngines('the credential store', (engine) => {
     const { credentials } = await setup(engine)
     await expect(credentials.set('site', name, 'some value', 'variable')).rejects.toMatchObject({
       code: 'request_invalid',
-      message: expect.stringMatching(/^The name of a credential is that of a variable: /),
+      message: expect.stringMatching(/^A credential name has at most 100 capital letters, /),
     })
   })
 

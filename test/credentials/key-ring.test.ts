@@ -92,7 +92,7 @@ describe('a key ring', () => {
     const { home, file } = setup()
     writeFileSync(file, content, { mode: 0o600 })
     expect([outcome(() => new KeyRing({ home }).seal('hunter22', ABOUT)), readFileSync(file, 'utf8')]).toEqual([
-      expect.stringMatching(/^config_invalid: The key file .* It is damaged\. Put a backup in its place/),
+      expect.stringMatching(/^config_invalid: The key file .* It is damaged\. Restore a backup/),
       content,
     ])
   })

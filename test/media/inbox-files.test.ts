@@ -296,7 +296,7 @@ describe('saveIncomingFiles', () => {
         lines: [],
         notes: [
           'The file "a.txt" was not saved: the gateway cannot write into the project\'s directory (ENOENT). ' +
-            'Check that it exists and may be written.',
+            'Check that it exists and is writable.',
         ],
       })
     })

@@ -79,7 +79,7 @@ describe('the list of templates', () => {
           'wrong',
           [
             expect.stringContaining('wrong/template.json5: description: '),
-            expect.stringContaining('wrong/template.json5: variables.0.name: a variable has small letters'),
+            expect.stringContaining('wrong/template.json5: variables.0.name: a variable name has lowercase letters'),
             expect.stringContaining('variables.0.default: may contain only {{project_id}} and {{project_name}}'),
             expect.stringContaining('variables.0.pattern: must be a regular expression'),
             expect.stringContaining('wrong/template.json5: template: '),

@@ -221,10 +221,10 @@ describe('a new cron job', () => {
     ['neither prompt nor command', { prompt: ' ' }, /either a prompt for the agent, as --prompt "…", or a command/],
     ['both', { command: ['make'] }, /either a prompt for the agent/],
     ['a command without an executable', { prompt: '', command: [''] }, /needs an executable/],
-    ['a schedule that cannot be read', { schedule: '99 * * * *' }, /"99 \* \* \* \*" cannot be read/],
+    ['a schedule that cannot be read', { schedule: '99 * * * *' }, /Invalid schedule "99 \* \* \* \*"/],
     ['a schedule that never comes', { schedule: '0 0 30 2 *' }, /"0 0 30 2 \*" never comes/],
     ['an unknown time zone', { timeZone: 'Europe/Bonn' }, /Unknown time zone "Europe\/Bonn"/],
-    ['nobody to tell', { to: 'ann' }, /"ann" says nobody to send to/],
+    ['nobody to tell', { to: 'ann' }, /"ann" is not a recipient/],
     ['a project that is not there', { projectId: 'nope' }, /There is no project nope/],
     ['a project and the session of the conversation', { projectId: 'a', session: 'shared' as const }, /cannot share/],
   ])('with %s is refused, and nothing is kept', async (_, wish, problem) => {

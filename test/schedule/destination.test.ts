@@ -22,7 +22,7 @@ describe('a target', () => {
     ['whatsapp:0151', '"0151" is not a phone number in international format, such as +4915112345678.'],
     ['+49abc', '"+49abc" is not a phone number in international format, such as +4915112345678.'],
     ['discord:general', '"general" is not a Discord channel id.'],
-    ['terminal:', 'Name the conversation of the terminal'],
+    ['terminal:', 'Name the terminal conversation'],
     ['ann', '"ann" is not a recipient. Write whatsapp:+4915112345678, discord:<channel id> or terminal:'],
     ['fax:1', 'Unknown channel "fax". Write whatsapp:+4915112345678, discord:<channel id> or'],
   ])('written as %s is refused with what to write', (text, problem) => {

@@ -109,7 +109,7 @@ xxxxxxxx  mail  0 9 * * *    2026-06-02 09:00 (Europe/Berlin)  terminal:ops  nev
 xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  worked on  $ make -k`,
       `ID        NAME  SCHEDULE     NEXT                              TO            LAST                                      WORK
 xxxxxxxx  mail  0 9 * * *    2026-06-02 09:00 (Europe/Berlin)  terminal:ops  never                                     Look
-xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  60 s ago, left out: The time before was…  $ make -k`,
+xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  60 s ago, left out: The previous run ha…  $ make -k`,
     ])
   })
 })
@@ -147,7 +147,7 @@ describe('aetheel send', () => {
 describe.concurrent('the command line', () => {
   it.for([
     [['send', '--to', '+4915112345678', ' '], 'Say what to send: aetheel send --to whatsapp:+4915112345678 "…"\n'],
-    [['send', '--to', 'whatsapp:0151', 'Hello'], /"0151" is no phone number in the international form/],
+    [['send', '--to', 'whatsapp:0151', 'Hello'], /"0151" is not a phone number in international format/],
     [['send', '--to', 'fax:1', 'Hello'], /Unknown channel "fax"/],
     [['send', '--to', '+4915112345678', 'Hello'], NO_GATEWAY],
     [['heartbeat', 'run'], NO_GATEWAY],
