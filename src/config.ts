@@ -21,13 +21,13 @@ import { operatorEnvironment } from './core/environment.js'
 import { GatewayError } from './errors.js'
 import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'
 
-/** Every setting of the schema with its defaults filled in and its paths resolved, and what was found while reading. */
+/** Every setting, with defaults filled in and paths resolved, and what was found while reading. */
 export interface GatewayConfig extends Omit<Settings, 'heartbeat' | 'projects'> {
   /** Answers conversations in channels. */
   agentBackend: BackendName
   /** The agent of new projects. */
   codeAgentDefault: BackendName
-  /** If true, its executable was named, so a missing one is a mistake. Otherwise it may be installed later. */
+  /** Whether its executable was configured. If so, a missing one is a mistake; otherwise it may be installed later. */
   isAgentChosen: boolean
   /** The built-in demonstration agent stands in for Claude Code. */
   isDemoAgent: boolean
@@ -83,7 +83,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = operatorEnvironment(), file?
   return loadConfigWithSources(env, file).config
 }
 
-/** Like `loadConfig`, and also tells where each setting comes from. */
+/** Like `loadConfig`, but also returns where each setting comes from. */
 export function loadConfigWithSources(
   env: NodeJS.ProcessEnv,
   file?: string,
@@ -143,7 +143,7 @@ export function loadConfigWithSources(
   return { config, sourceOf }
 }
 
-/** Its wire format is that agent's, and so are its settings and the name it goes by. */
+/** The demo agent speaks this agent's wire format, and takes its settings and its name. */
 const DEMO_STANDS_FOR = 'claude' satisfies BackendName
 
 const CHOOSES_AGENT: SettingName[] = ['backendCliPath', 'inbound']
@@ -197,7 +197,7 @@ function resolvePaths(
       ...(pod && { pod: podOf(pod, settings) }),
     })),
     mediaRoots: settings.mediaRoots.map((root) => pathOf('mediaRoots', root)),
-    // Beside the data directory, not in it: an agent that looks at parent directories must not find keys.
+    // Beside the data directory, not in it: an agent that searches parent directories must not find keys.
     projectRoots: (settings.projectRoots ?? [join(dirname(dataDirectory(env)), 'aetheel-projects')]).map((root) =>
       pathOf('projectRoots', root),
     ),
@@ -232,7 +232,7 @@ function userHome(env: NodeJS.ProcessEnv): string {
   return resolve(env['HOME'] || homedir())
 }
 
-/** An empty variable counts as unset, except for the backend, where it is reported as a mistake. */
+/** An empty variable counts as unset, except AGENT_BACKEND, where it is reported as a mistake. */
 function readEnvironment(env: NodeJS.ProcessEnv): Record<string, unknown> {
   const entries = Object.entries(VARIABLES).flatMap(([key, { name, read }]) => {
     const value = env[name]

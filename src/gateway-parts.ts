@@ -36,7 +36,7 @@ export interface GatewayDependencies {
   address?: string
   /** Called at each step of each message. */
   onStep?(step: Step): void
-  /** Called last before it takes messages. Contract: if it rejects, the gateway does not start. */
+  /** Called last, before the gateway takes messages. Contract: if it rejects, the gateway does not start. */
   beforeWork?(gateway: GatewayParts): Promise<void>
 }
 

@@ -26,7 +26,7 @@ export interface Metrics {
   measured(work: Work, backend: string, run: RunTurn): RunTurn
   /** Called when a statement was answered or failed, with the query builder's name for it: `SelectQueryNode`. */
   storeAnswered(statement: string, durationMs: number): void
-  /** Called when a client opens a stream. The returned function is for when it leaves; calling it again is harmless. */
+  /** Called when a client opens a stream. Call the returned function when it leaves; calling it again is harmless. */
   streamOpened(): () => void
 }
 
@@ -47,50 +47,50 @@ export function createMetrics({ now }: { now: () => number }): Metrics {
 
   const requests = new Counter({
     name: 'code_agent_requests_total',
-    help: 'Runs of agents and commands that have ended.',
+    help: 'Finished runs of agents and commands.',
     labelNames: ['provider', 'project', 'status'] as const,
     registers,
   })
   const durations = new Histogram({
     name: 'code_agent_duration_seconds',
-    help: 'How long runs took.',
+    help: 'Duration of runs.',
     labelNames: ['provider', 'project'] as const,
     buckets: TURN_SECONDS,
     registers,
   })
   const events = new Counter({
     name: 'code_agent_events_total',
-    help: 'Events of runs.',
+    help: 'Events emitted by runs.',
     labelNames: ['provider', 'event_type'] as const,
     registers,
   })
   const inFlight = new Gauge({
     name: 'aetheel_runs_in_flight',
-    help: 'Runs that this gateway works on.',
+    help: 'Runs in progress on this gateway.',
     labelNames: ['provider'] as const,
     registers,
   })
   const waits = new Histogram({
     name: 'aetheel_queue_wait_seconds',
-    help: 'How long messages waited for their first run.',
+    help: 'Time that messages waited for their first run.',
     buckets: WAIT_SECONDS,
     registers,
   })
   const storeLatency = new Histogram({
     name: 'aetheel_store_latency_seconds',
-    help: 'How long the database took for a statement.',
+    help: 'Duration of database statements.',
     labelNames: ['operation'] as const,
     buckets: STORE_SECONDS,
     registers,
   })
   const streamClients = new Gauge({
     name: 'aetheel_stream_clients',
-    help: 'Clients that follow an event stream of this gateway.',
+    help: 'Clients connected to event streams of this gateway.',
     registers,
   })
   const queueDepth = new Gauge({
     name: 'aetheel_queue_depth',
-    help: 'Messages in the queue, of all gateways on the database.',
+    help: 'Messages in the queue, across all gateways on the database.',
     labelNames: ['state'] as const,
     registers,
     collect: async () => {

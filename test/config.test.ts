@@ -148,8 +148,8 @@ const ALL_VARIABLES = {
 }
 
 const ID_PROBLEM =
-  'is no id of Discord, which has 15 to 21 digits: turn on Developer Mode there, right-click, choose Copy ID'
-const QUOTES_PROBLEM = 'write it in quotes: as a number, an id of Discord loses its last digits'
+  'is not a Discord id, which has 15 to 21 digits: turn on Developer Mode in Discord, right-click, choose Copy ID'
+const QUOTES_PROBLEM = 'put it in quotes: as a number, a Discord id loses its last digits'
 
 const KNOWN = 'claude, codex, gemini, opencode, pi'
 
@@ -236,7 +236,7 @@ describe('loadConfig from the environment', () => {
       twilioApiUrl: 'http://127.0.0.1:9090',
       whatsappPollSeconds: 30,
       home: resolve('data'),
-      warnings: ['TWILIO_ACCOUNT_SID: nobody may write yet: name your number in inbound.reply.allowFrom.'],
+      warnings: ['TWILIO_ACCOUNT_SID: nobody can write yet: add your number to inbound.reply.allowFrom.'],
     })
   })
 
@@ -375,10 +375,10 @@ describe('loadConfig of Discord', () => {
   })
 
   it.each([
-    ['Bot MTE.abc', 'must be the token alone, without "Bot " before it'],
-    ['bot\tMTE.abc', 'must be the token alone, without "Bot " before it'],
-    ['MTE.abc\n', 'must not have spaces or line breaks in it: copy the token alone'],
-    ['MTE. abc', 'must not have spaces or line breaks in it: copy the token alone'],
+    ['Bot MTE.abc', 'must be only the token, without "Bot " before it'],
+    ['bot\tMTE.abc', 'must be only the token, without "Bot " before it'],
+    ['MTE.abc\n', 'must not contain spaces or line breaks: copy only the token'],
+    ['MTE. abc', 'must not contain spaces or line breaks: copy only the token'],
   ])('refuses DISCORD_BOT_TOKEN=%j without repeating it', (token, problem) => {
     expect(problemsOf({ DISCORD_BOT_TOKEN: token })).toEqual([`DISCORD_BOT_TOKEN: ${problem}`])
   })
@@ -410,7 +410,7 @@ describe('loadConfig of Discord', () => {
       `discordUsers[0]: "y" ${ID_PROBLEM}`,
       'discordRoles: must be a list of ids, each in quotes',
       'discordThreads: must be true or false, not "true"',
-      'outputChannelId: must be text',
+      'outputChannelId: must be a string',
     ])
   })
 
@@ -420,7 +420,7 @@ describe('loadConfig of Discord', () => {
       api: { directory: '.', discordChannels: ['100000000000000002', '100000000000000001'] },
     } }`)
     expect(problemsOf({}, path)).toEqual([
-      `${path}: projects.api.discordChannels[1]: channel 100000000000000001 is of project "web" already, and a channel works in one project: take it out of "web" or of "api"`,
+      `${path}: projects.api.discordChannels[1]: channel 100000000000000001 already belongs to project "web": remove it from "web" or from "api"`,
     ])
   })
 
@@ -429,7 +429,7 @@ describe('loadConfig of Discord', () => {
     ...['https://discord.com/api?x=1', 'https://discord.com/api/v10', 'https://discord.com/api/v10/'],
   ])('refuses DISCORD_API_URL=%s without repeating it', (url) => {
     expect(problemsOf({ DISCORD_API_URL: url })).toEqual([
-      'DISCORD_API_URL: must be a URL such as https://discord.com/api, without user, query and version at the end',
+      'DISCORD_API_URL: must be a URL such as https://discord.com/api, without user, query or version',
     ])
   })
 
@@ -437,7 +437,7 @@ describe('loadConfig of Discord', () => {
     'refuses ATTACHMENT_TYPES=%s',
     (type) => {
       expect(problemsOf({ ATTACHMENT_TYPES: `text/plain,${type}` })).toEqual([
-        `ATTACHMENT_TYPES: "${type}" is no MIME type, such as image/png, and no kind of them, such as image/*`,
+        `ATTACHMENT_TYPES: "${type}" is not a MIME type, such as image/png or image/*`,
       ])
     },
   )
@@ -467,7 +467,7 @@ describe('loadConfig of the service', () => {
 
   it.each(['http://127.0.0.1', '127.0.0.1:80', 'a b', '-x', 'x..y', '[::1]', '*'])('refuses HTTP_HOST=%s', (host) => {
     expect(problemsOf({ HTTP_HOST: host })).toEqual([
-      'HTTP_HOST: must be an address or a host name, such as 127.0.0.1, without http:// and without a port',
+      'HTTP_HOST: must be an address or a host name, such as 127.0.0.1, without http:// or a port',
     ])
   })
 
@@ -487,7 +487,7 @@ describe('loadConfig of the service', () => {
     'a@b',
   ])('refuses HTTP_ALLOWED_HOSTS=%s', (host) => {
     expect(problemsOf({ HTTP_ALLOWED_HOSTS: `y.example,${host}` })).toEqual([
-      `HTTP_ALLOWED_HOSTS: "${host}" is no host, such as gateway.example or gateway.example:8443`,
+      `HTTP_ALLOWED_HOSTS: "${host}" is not a host, such as gateway.example or gateway.example:8443`,
     ])
   })
 
@@ -497,7 +497,7 @@ describe('loadConfig of the service', () => {
       'projectRoots: must have at least one entry',
       'templateDir: must not be empty',
       'httpEnabled: must be true or false, not "yes"',
-      'httpAllowedHosts[0]: must be text',
+      'httpAllowedHosts[0]: must be a string',
     ])
   })
 })
@@ -513,7 +513,7 @@ describe('loadConfig of the demonstration agent', () => {
 
   it('refuses another executable beside it', () => {
     expect(() => loadConfig({ ...HOME, AGENT_BACKEND: 'demo', BACKEND_CLI_PATH: 'claude' })).toThrow(
-      'BACKEND_CLI_PATH: is for an agent of yours, and agentBackend is demo: take one of the two out',
+      'BACKEND_CLI_PATH: cannot be used with agentBackend demo: remove one of the two',
     )
   })
 })
@@ -645,20 +645,20 @@ describe('loadConfig from a file', () => {
     const names = 'message-received, run-started, run-finished, reply-sent, error'
     expect(problemsOf({ LOG_LEVEL: 'loud' }, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
       `agentBackend: Unknown backend "nope". Known: ${KNOWN}`,
-      'backendModel: must be text',
-      'allowedTools[1]: must be text',
+      'backendModel: must be a string',
+      'allowedTools[1]: must be a string',
       'workingDir: must not be empty',
-      'agentEnvPass: must be a list of texts, or one text',
+      'agentEnvPass: must be a string or a list of strings',
       'LOG_LEVEL: must be one of debug, info, warn, error, silent, not "loud"',
       'databaseUrl: must be a URL such as postgres://user:password@host:5432/name',
       'hooks[0].on: must have at least one entry',
-      'hooks[0]: needs either "command" or "url", and not both',
+      'hooks[0]: needs either "command" or "url", not both',
       `hooks[1].on[1]: must be one of ${names}, not "eror"; did you mean "error"?`,
       'hooks[1].command[0]: must name an executable',
       'hooks[1].url: must be a URL that begins with http:// or https://',
       'hooks[1].timeoutMs: must be a whole number from 1 to 300000, not 300001',
       'hooks[1].comand: unknown key; did you mean "command"?',
-      'hooks[1]: needs either "command" or "url", and not both',
+      'hooks[1]: needs either "command" or "url", not both',
       `hooks[2].on: must be one of ${names}, or a list of them`,
       'hooks[2].command: must have at least one entry',
       'hooks[3]: must be an object',
@@ -666,8 +666,8 @@ describe('loadConfig from a file', () => {
       expect.stringContaining('projects.web.allowedTools[0]: invalid tool "Read Bash"'),
       'projects.web.maxTurns: must be a whole number, 1 or more, not 0',
       'projects.web.directry: unknown key; did you mean "directory"?',
-      'projects.web.directory: is missing: name the directory that the agent works in, or the pod with "pod"',
-      'projects.-web: a project id has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit',
+      'projects.web.directory: is missing: set the directory in which the agent works, or the pod with "pod"',
+      'projects.-web: a project id has 1 to 64 letters, digits, "-" and "_", and starts with a letter or a digit',
       'projects.toString: must be an object',
       'agentbackend: unknown key; did you mean "agentBackend"?',
       'DATABASE_URL: unknown key; did you mean "databaseUrl"?',
@@ -711,18 +711,18 @@ describe('loadConfig from a file', () => {
       },
     }`)
     expect(problemsOf({}, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
-      'projects.a.pod: needs either "name" or "selector", and not both',
-      'projects.a.isUntrusted: is not for a project in a pod: the pod itself is the fence',
-      'projects.b.pod: needs either "name" or "selector", and not both',
-      'projects.c.pod.name: "-n" is no name of a pod, which has small letters, digits, "-" and "."',
-      'projects.c.directory: must be an absolute path of the pod, such as /workspace',
+      'projects.a.pod: needs either "name" or "selector", not both',
+      'projects.a.isUntrusted: cannot be set for a project in a pod: the pod itself is the sandbox',
+      'projects.b.pod: needs either "name" or "selector", not both',
+      'projects.c.pod.name: "-n" is not a pod name: use lowercase letters, digits, "-" and "."',
+      'projects.c.directory: must be an absolute path in the pod, such as /workspace',
       'projects.d.pod.selector: must be labels, such as app=web,tier=dev',
-      'projects.d.pod.container: "a b" is no name of a container, which has small letters, digits, "-" and "."',
+      'projects.d.pod.container: "a b" is not a container name: use lowercase letters, digits, "-" and "."',
       'projects.d.pod.nmespace: unknown key; did you mean "namespace"?',
       'projects.e.pod: must be an object',
-      'kubernetesContext: "--kubeconfig=/etc/x" is no context of kubectl, and "kubectl config get-contexts" shows which there are',
-      'kubernetesNamespace: "A" is no namespace, which has small letters, digits, "-" and "."',
-      'kubernetesLabel: "-a" is no key of a label, such as example.com/agent',
+      'kubernetesContext: "--kubeconfig=/etc/x" is not a kubectl context: list them with "kubectl config get-contexts"',
+      'kubernetesNamespace: "A" is not a namespace: use lowercase letters, digits, "-" and "."',
+      'kubernetesLabel: "-a" is not a label key, such as example.com/agent',
     ])
   })
 
@@ -765,8 +765,8 @@ describe('loadConfig from a file', () => {
 
   it.each([
     ['that is empty', ' \n', ": is empty; write an object such as { agentBackend: 'claude' } into it, or remove it"],
-    ['that holds a list', '[]', ": must hold one object, such as { agentBackend: 'claude' }"],
-    ['that holds a word', '"claude"', ": must hold one object, such as { agentBackend: 'claude' }"],
+    ['that holds a list', '[]', ": must contain one object, such as { agentBackend: 'claude' }"],
+    ['that holds a word', '"claude"', ": must contain one object, such as { agentBackend: 'claude' }"],
     ['of 10 MB', ' '.repeat(10_000_000), ': is larger than 1 MB; is this the configuration file?'],
     ['in another encoding', Buffer.from('{}', 'utf16le').fill(0xff, 0, 1), ': is not UTF-8 text; save it as UTF-8'],
   ])('refuses one %s', (_, content, problem) => {
@@ -859,7 +859,7 @@ describe('loadConfig from a file', () => {
     chmodSync(dirname(path), 0o755)
     chmodSync(path, 0)
     expect(await asNobody(() => problemsOf({}, path))).toEqual([
-      `${path}: may not be read; give the gateway's user permission, or name another file with --config`,
+      `${path}: cannot be read: permission denied; give the gateway's user access, or name another file with --config`,
     ])
   })
 

@@ -141,7 +141,7 @@ async function replaceFile(path: string, name: string, content: string): Promise
     }
     await rename(temporary, file)
   } catch (error) {
-    const advice = 'Check that there is room on the disk and that this user may write there.'
+    const advice = 'Check for free disk space and that this user may write there.'
     const message = `The archive cannot be written: ${messageOf(error)}. ${advice}`
     throw new GatewayError('store_unavailable', message, { cause: error })
   }

@@ -1,4 +1,4 @@
-// Checks that span several settings. The schema checks each setting by itself.
+// Checks that span several settings. The schema checks each setting separately.
 
 import { basename } from 'node:path'
 import { BACKEND_NAMES } from '../backends/types.js'
@@ -45,27 +45,27 @@ export function crossSettingWarnings(settings: Settings, now: number): Finding[]
 function* replyWarnings({ inbound, publicUrl, twilioAccountSid }: Settings): Generator<Finding> {
   const { allowFrom, agent, command, session, responsePrefix, mediaMaxMb = 0 } = inbound?.reply ?? {}
   if (allowFrom?.includes('*')) {
-    const message = '"*" lets everybody who knows the number use your agents; name the numbers'
+    const message = '"*" lets anyone who knows the number use your agents; list the allowed numbers'
     yield finding('inbound.reply.allowFrom', message)
   }
   if (twilioAccountSid !== undefined && !allowFrom?.length)
-    yield finding('twilioAccountSid', 'nobody may write yet: name your number in inbound.reply.allowFrom')
+    yield finding('twilioAccountSid', 'nobody can write yet: add your number to inbound.reply.allowFrom')
   if (agent?.format === 'text' && session) {
-    const message = 'with "text" the agent tells no session, so every message begins a new one'
+    const message = 'with "text" the agent reports no session, so every message starts a new one'
     yield finding('inbound.reply.agent.format', message)
   }
   const [executable = ''] = command ?? []
   const another = BACKEND_NAMES.find((name) => name === basename(executable) && name !== agent?.kind)
   if (another !== undefined) {
-    const message = `starts ${another}, but agent.kind is ${agent?.kind}: name an executable of that agent`
+    const message = `starts ${another}, but agent.kind is ${agent?.kind}: use that agent's executable`
     yield finding('inbound.reply.command', message)
   }
-  const isLiteral = 'is no template: what stands in {{ and }} is sent as it is'
+  const isLiteral = 'is not a template: placeholders in {{ }} are sent as written'
   if (hasPlaceholder([agent?.identityPrefix ?? ''])) yield finding('inbound.reply.agent.identityPrefix', isLiteral)
   if (hasPlaceholder([responsePrefix ?? ''])) yield finding('inbound.reply.responsePrefix', isLiteral)
   if (mediaMaxMb > LARGEST_MEDIA_MB)
-    yield finding('inbound.reply.mediaMaxMb', `WhatsApp takes no file of more than ${LARGEST_MEDIA_MB} MB`)
-  if (isUnencrypted(publicUrl)) yield finding('publicUrl', 'messages travel readable to others over http: use https')
+    yield finding('inbound.reply.mediaMaxMb', `WhatsApp rejects files larger than ${LARGEST_MEDIA_MB} MB`)
+  if (isUnencrypted(publicUrl)) yield finding('publicUrl', 'http does not encrypt messages: use https')
 }
 
 function isUnencrypted(url: string | undefined): boolean {
@@ -74,7 +74,7 @@ function isUnencrypted(url: string | undefined): boolean {
 
 function* agentProblems({ agentBackend, backendCliPath }: Settings): Generator<Finding> {
   if (agentBackend !== DEMO || backendCliPath === undefined) return
-  yield finding('backendCliPath', 'is for an agent of yours, and agentBackend is demo: take one of the two out')
+  yield finding('backendCliPath', 'cannot be used with agentBackend demo: remove one of the two')
 }
 
 function* projectProblems({ defaultProject, projects }: Settings): Generator<Finding> {
@@ -87,7 +87,7 @@ function* projectProblems({ defaultProject, projects }: Settings): Generator<Fin
 function* openCodeProblems({ opencodeEnabled, opencodeManaged, ...settings }: Settings): Generator<Finding> {
   if (!opencodeEnabled || !opencodeManaged) return
   const { opencodeUrl, opencodeUsername, opencodePassword } = settings
-  const message = 'is for a server that runs already. Leave it out, or set opencodeManaged to false'
+  const message = 'is for a server that is already running. Remove it, or set opencodeManaged to false'
   if (opencodeUrl !== DEFAULT_OPENCODE_URL) yield finding('opencodeUrl', message)
   if (opencodeUsername !== DEFAULT_OPENCODE_USERNAME) yield finding('opencodeUsername', message)
   if (opencodePassword !== undefined) yield finding('opencodePassword', message)
@@ -98,10 +98,10 @@ function* openCodeWarnings(settings: Settings): Generator<Finding> {
   if (opencodeManaged && !opencodeEnabled) yield finding('opencodeManaged', 'does nothing without opencodeEnabled')
   if (opencodeManaged || !opencodeEnabled) return
   if (isUnencrypted(opencodeUrl))
-    yield finding('opencodeUrl', 'prompts and the password travel readable to others over http: use https')
+    yield finding('opencodeUrl', 'http does not encrypt prompts and the password: use https')
   if (opencodePassword === undefined) {
-    const danger = 'on an OpenCode server that has none either, everybody who reaches it can run commands as its user'
-    const advice = 'Start it with OPENCODE_SERVER_PASSWORD, and set opencodePassword'
+    const danger = 'if the OpenCode server has none either, anyone who can reach it can run commands as its user'
+    const advice = 'Start it with OPENCODE_SERVER_PASSWORD and set opencodePassword'
     yield finding('opencodeEnabled', `no password is set: ${danger}. ${advice}`)
   }
 }
@@ -110,12 +110,12 @@ function* heartbeatWarnings(settings: Settings, now: number): Generator<Finding>
   const heartbeat = heartbeatOf(settings)
   if (!heartbeat) return
   if (isNeverDue(heartbeat, now)) {
-    const advice = 'Write shorter everyMinutes, or longer hours'
-    yield finding('heartbeat.activeHours', `hold no time that is due: times are counted from 00:00 UTC. ${advice}`)
+    const problem = 'no heartbeat falls within these hours: intervals are counted from 00:00 UTC'
+    yield finding('heartbeat.activeHours', `${problem}. Shorten everyMinutes, or extend the hours`)
   }
   const isUncounted = settings.inbound?.reply.agent?.format === 'text'
   if (isUncounted && parseTarget(heartbeat.to).channel === 'whatsapp')
-    yield finding('heartbeat.dailyTokens', 'is only estimated: with agent.format "text" no tokens are told')
+    yield finding('heartbeat.dailyTokens', 'is only estimated: with agent.format "text" the agent reports no tokens')
 }
 
 /** The heartbeat with its defaults filled in; undefined if there is none. */
@@ -138,7 +138,7 @@ function* whatsappProblems(settings: Settings): Generator<Finding> {
   const { twilioAccountSid, twilioAuthToken, twilioApiKey, twilioApiSecret, twilioWhatsappFrom, publicUrl } = settings
   if (twilioAccountSid === undefined) {
     const others = ['twilioAuthToken', 'twilioApiKey', 'twilioApiSecret', 'twilioWhatsappFrom'] as const
-    const message = 'needs TWILIO_ACCOUNT_SID beside it: set that one, or take this one out'
+    const message = 'needs TWILIO_ACCOUNT_SID: set that too, or remove this setting'
     for (const name of others) if (settings[name] !== undefined) yield finding(name, message)
     return
   }
@@ -148,11 +148,11 @@ function* whatsappProblems(settings: Settings): Generator<Finding> {
     yield finding('twilioAccountSid', 'needs TWILIO_WHATSAPP_FROM, the number to send from')
   if (!hasLogin) yield finding('twilioAccountSid', 'needs TWILIO_AUTH_TOKEN, or TWILIO_API_KEY and TWILIO_API_SECRET')
   else if (!isWhole)
-    yield finding('twilioAccountSid', 'TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or none')
+    yield finding('twilioAccountSid', 'TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or neither')
   if (publicUrl === undefined) return
-  if (twilioAuthToken === undefined) yield finding('publicUrl', 'webhooks are checked with TWILIO_AUTH_TOKEN: set it')
+  if (twilioAuthToken === undefined) yield finding('publicUrl', 'needs TWILIO_AUTH_TOKEN to verify webhooks')
   if (!settings.httpEnabled)
-    yield finding('publicUrl', 'webhooks come by the HTTP server: take out HTTP_ENABLED=false, or PUBLIC_URL')
+    yield finding('publicUrl', 'webhooks need the HTTP server: remove HTTP_ENABLED=false or PUBLIC_URL')
 }
 
 function replyProblems({ inbound }: Settings): Finding[] {
@@ -178,11 +178,11 @@ function* heartbeatProblems(settings: Settings): Generator<Finding> {
   const problem = heartbeat?.to === undefined ? undefined : problemOfTarget(heartbeat.to)
   const isWanted = (heartbeat?.everyMinutes ?? minutes ?? 0) > 0
   if (heartbeat?.everyMinutes !== undefined && minutes !== undefined)
-    yield finding('heartbeat.everyMinutes', 'inbound.reply.heartbeatMinutes says it, too: keep one of them')
+    yield finding('heartbeat.everyMinutes', 'inbound.reply.heartbeatMinutes is set too: keep only one of them')
   else if (problem !== undefined) yield finding('heartbeat.to', problem)
   else if (isWanted && !heartbeatOf(settings)) {
     const place = minutes === undefined ? 'heartbeat.everyMinutes' : 'inbound.reply.heartbeatMinutes'
-    yield finding(place, 'there is nobody to tell: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID')
+    yield finding(place, 'has no recipient: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID')
   }
 }
 

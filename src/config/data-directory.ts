@@ -9,13 +9,13 @@ export function databaseFile(config: Pick<GatewayConfig, 'home'>): string {
   return join(config.home, 'aetheel.db')
 }
 
-/** Creates the data directory, accessible to its owner alone. An existing one is left as it is. */
+/** Creates the data directory, accessible only to its owner. An existing one is left unchanged. */
 export function makeHome(config: Pick<GatewayConfig, 'home'>): void {
   try {
     makePrivateDirectory(config.home)
   } catch (error) {
-    const message = `The data directory ${config.home} cannot be made: ${messageOf(error)}. Set AETHEEL_HOME to another.`
-    throw new GatewayError('store_unavailable', message, { cause: error })
+    const problem = `The data directory ${config.home} cannot be created: ${messageOf(error)}.`
+    throw new GatewayError('store_unavailable', `${problem} Set AETHEEL_HOME to another directory.`, { cause: error })
   }
 }
 

@@ -1,10 +1,10 @@
-// Keys that stand twice in one object of a JSON5 text. A parser takes the last one without a word.
+// Finds duplicate keys in the objects of a JSON5 text. A parser silently uses the last one.
 
 import JSON5 from 'json5'
 import { dotted } from './problems.js'
 
 interface Open {
-  /** The line of each key so far; of a list, undefined. */
+  /** The line of each key so far; undefined for a list. */
   lines: Map<string, number> | undefined
   /** What is being read in it. */
   current: PropertyKey
@@ -13,14 +13,14 @@ interface Open {
 export interface DuplicateKey {
   key: string
   line: number
-  /** Of the same key before. */
+  /** Where the key appeared before. */
   earlierLine: number
 }
 
 const TOKEN = /\/\/.*|\/\*[^]*?\*\/|"[^\\"]*(?:\\[^][^\\"]*)*"|'[^\\']*(?:\\[^][^\\']*)*'|[{}[\]:,]|[^\s{}[\]:,'"/]+/g
 /** Nobody reads more. */
 const MOST_FOUND = 100
-/** As editors count. */
+/** As editors count lines. */
 const LINE_END = /\r\n|[\n\r]/
 
 /** Contract: the text is valid JSON5. */

@@ -2,7 +2,7 @@
 
 const MAX_LINE_CHARACTERS = 100
 
-/** The place, with the line and a guess below it. The numbers are those of JSON5. */
+/** The place, and below it the line and a guess. `number` and `column` are as JSON5 reports them. */
 export function explainSyntax(text: string, number: number, column: number): { place: string; details: string[] } {
   const lines = text.split(/\r\n|[\n\r\u2028\u2029]/)
   // The end of a line counts as the beginning of the next.
@@ -43,7 +43,7 @@ function withoutComments(text: string): string {
   return text.replaceAll(/^\s*\/\/.*$|\s\/\/ .*$|\/\*[^]*?\*\//gm, '')
 }
 
-/** The first key and the punctuation alone: any value may be a secret, and the error may end in a log. */
+/** Only the first key and the punctuation: any value may be a secret, and the error may end up in a log. */
 function withoutValues(line: string): string {
   const [key = ''] = /^[\s{,]*(?:'[\w$.-]*'|"[\w$.-]*"|[\w$]+)\s*:(?!\/)/.exec(line) ?? []
   return key + line.slice(key.length).replaceAll(/[^\s'"`,:[\]{}]/g, '*')

@@ -8,7 +8,7 @@ import { explainSyntax } from './explain-syntax.js'
 const MAX_BYTES = 1024 * 1024
 const EXAMPLE = "{ agentBackend: 'claude' }"
 
-/** True even if the file is unreadable, so that the operator hears about it. */
+/** True even if the file is unreadable, so that the operator is told. */
 export function fileExists(path: string): boolean {
   try {
     lstatSync(path)
@@ -29,9 +29,9 @@ export function readConfigFile(path: string): ConfigFile {
   const text = decode(path, readBytes(path))
   if (text.trim() === '') throw invalid(`${path}: is empty; write an object such as ${EXAMPLE} into it, or remove it`)
   const settings = parse(path, text)
-  if (!isObject(settings)) throw invalid(`${path}: must hold one object, such as ${EXAMPLE}`)
+  if (!isObject(settings)) throw invalid(`${path}: must contain one object, such as ${EXAMPLE}`)
   const warnings = duplicateKeys(text).map(
-    ({ key, line, earlierLine }) => `${path}:${line}: ${key} stands in line ${earlierLine}, too; the last one holds.`,
+    ({ key, line, earlierLine }) => `${path}:${line}: ${key} is already set on line ${earlierLine}; the last one wins.`,
   )
   return { settings, warnings }
 }
@@ -64,7 +64,7 @@ function describeFileError(error: unknown): string {
       return 'is a directory; name the file in it with --config'
     case 'EACCES':
     case 'EPERM':
-      return "may not be read; give the gateway's user permission, or name another file with --config"
+      return "cannot be read: permission denied; give the gateway's user access, or name another file with --config"
     default:
       return `cannot be read (${messageOf(error)})`
   }

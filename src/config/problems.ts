@@ -10,7 +10,7 @@ type Path = PropertyKey[]
 const MAX_PROBLEMS = 100
 const MAX_QUOTE_CHARACTERS = 80
 
-/** `placeOf` tells which file or variable a path comes from. */
+/** `placeOf` names the file or variable that a path comes from. */
 export function describeProblems(
   schema: z.ZodType,
   issues: Issue[],
@@ -32,7 +32,7 @@ export function sentenceOf(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_type': {
       if (issue.input === undefined) return 'is missing'
       const problem = `must be ${KINDS[issue.expected] ?? issue.expected}`
-      // Where a text or a list is expected, what stands there may be a secret.
+      // Where a string or a list is expected, the value may be a secret.
       return issue.expected === 'boolean' ? `${problem}, not ${quote(issue.input)}` : problem
     }
     case 'invalid_value': {
@@ -61,7 +61,7 @@ export function problemOf(schema: z.ZodType, value: unknown): string | undefined
 }
 
 const KINDS: Partial<Record<string, string>> = {
-  string: 'text',
+  string: 'a string',
   array: 'a list',
   boolean: 'true or false',
   object: 'an object',

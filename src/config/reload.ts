@@ -33,7 +33,7 @@ export interface ConfigChange {
   waiting: SettingName[]
 }
 
-/** Updates the shared configuration in place, as far as settings can change while it is in use. */
+/** Updates the shared configuration in place: every setting that can change while it is in use. */
 export function applyConfig(current: GatewayConfig, next: GatewayConfig): ConfigChange {
   const different = SETTING_NAMES.filter((name) => !isDeepStrictEqual(current[name], next[name]))
   const changed = different.filter((name) => RELOADABLE_SETTINGS.has(name))

@@ -33,7 +33,7 @@ import {
 import { LOG_LEVELS } from '../log.js'
 
 export const DEFAULT_MAX_TURNS = 25
-/** Of what is transient. */
+/** Retries of a transient failure. */
 export const MAX_RETRIES = 3
 
 const HOOK_NAMES = ['message-received', 'run-started', 'run-finished', 'reply-sent', 'error'] as const
@@ -53,13 +53,13 @@ const DEFAULT_ATTACHMENT_TYPES = [
   ...['application/gzip', 'application/x-gzip'],
 ]
 
-const UNQUOTED_ID = 'write it in quotes: as a number, an id of Discord loses its last digits'
+const UNQUOTED_ID = 'put it in quotes: as a number, a Discord id loses its last digits'
 
 /** A Discord id. */
 export const snowflake = () =>
   z.string({ error: ({ input }) => (typeof input === 'number' ? UNQUOTED_ID : undefined) }).regex(/^\d{15,21}$/, {
     error: ({ input }) =>
-      `${quote(input)} is no id of Discord, which has 15 to 21 digits: turn on Developer Mode there, right-click, choose Copy ID`,
+      `${quote(input)} is not a Discord id, which has 15 to 21 digits: turn on Developer Mode in Discord, right-click, choose Copy ID`,
   })
 
 const snowflakes = () =>
@@ -71,7 +71,7 @@ const mimeType = () =>
   z
     .string()
     .regex(/^[a-z0-9][a-z0-9.+-]*\/(\*|[a-z0-9][a-z0-9.+-]*)$/i, {
-      error: ({ input }) => `${quote(input)} is no MIME type, such as image/png, and no kind of them, such as image/*`,
+      error: ({ input }) => `${quote(input)} is not a MIME type, such as image/png or image/*`,
     })
     .toLowerCase()
 
@@ -79,7 +79,7 @@ const allowedHost = () =>
   z
     .string()
     .refine(isHostAndPort, {
-      error: ({ input }) => `${quote(input)} is no host, such as gateway.example or gateway.example:8443`,
+      error: ({ input }) => `${quote(input)} is not a host, such as gateway.example or gateway.example:8443`,
     })
     .toLowerCase()
 
@@ -93,10 +93,10 @@ const hookSchema = z
       .union([z.array(hookName).min(1), hookName.transform((name) => [name])], {
         error: `must be one of ${HOOK_NAMES.join(', ')}, or a list of them`,
       })
-      .describe('The event that calls the hook, or a list of them.'),
+      .describe('The event that triggers the hook, or a list of events.'),
     command: argv()
       .exactOptional()
-      .describe('An executable and its arguments, run without a shell. It gets JSON on stdin.'),
+      .describe('An executable and its arguments, run without a shell. It receives JSON on stdin.'),
     url: text()
       .refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), {
         error: 'must be a URL that begins with http:// or https://',
@@ -106,18 +106,18 @@ const hookSchema = z
     timeoutMs: whole(1, 300_000).default(10_000).describe('Time limit of one call, in milliseconds.'),
   })
   .refine((hook) => (hook.command === undefined) !== (hook.url === undefined), {
-    error: 'needs either "command" or "url", and not both',
+    error: 'needs either "command" or "url", not both',
     when: isObject,
   })
   .meta({ oneOf: [{ required: ['command'] }, { required: ['url'] }] })
 
 const projectSchema = z
   .strictObject({
-    name: text().exactOptional().describe('A name for people. Default: the id.'),
+    name: text().exactOptional().describe('A display name. Default: the id.'),
     directory: text()
       .exactOptional()
       .describe(
-        "Where the agent works. A relative path starts at this file's directory. In a pod it is absolute, by default /workspace.",
+        "The agent's working directory. A relative path starts from this file's directory. In a pod, an absolute path, by default /workspace.",
       ),
     pod: podSchema
       .exactOptional()
@@ -126,28 +126,28 @@ const projectSchema = z
     agentMode: z
       .enum(AGENT_MODES)
       .exactOptional()
-      .describe('Whether its process stays after a turn. Default: agentMode.'),
+      .describe('Whether its process stays warm after a turn. Default: agentMode.'),
     agentPermissions: z
       .enum(PERMISSIONS)
       .exactOptional()
       .describe('Whether a person is asked before the agent uses a tool. Default: agentPermissions.'),
-    model: text().exactOptional().describe("The model, by the agent's own name for it."),
-    allowedTools: tools().exactOptional().describe('The tools that the agent may use. Default: allowedTools.'),
+    model: text().exactOptional().describe("The model, by the agent's name for it."),
+    allowedTools: tools().exactOptional().describe('The tools the agent may use. Default: allowedTools.'),
     queryTimeoutMs: whole(1).exactOptional().describe('Time limit of one turn, in milliseconds.'),
     maxTurns: maxTurnsSchema
       .exactOptional()
-      .describe('How many times the agent may go back to its model before it pauses.'),
+      .describe('How many rounds with its model the agent may take per message before it pauses.'),
     isUntrusted: z
       .boolean()
       .exactOptional()
-      .describe('Whether nothing in its directory may configure the agent, or run by itself.'),
+      .describe('If true, nothing in its directory may configure the agent or run automatically.'),
     discordChannels: snowflakes()
       .exactOptional()
-      .describe('Ids of the Discord channels whose conversations work in this project.'),
+      .describe('The ids of the Discord channels that use this project.'),
   })
   .refine(({ directory, pod }) => directory !== undefined || pod !== undefined, {
     path: ['directory'],
-    error: 'is missing: name the directory that the agent works in, or the pod with "pod"',
+    error: 'is missing: set the directory in which the agent works, or the pod with "pod"',
     when: isObject,
   })
   .refine(({ directory, pod }) => pod === undefined || directory === undefined || isPodDirectory(directory), {
@@ -163,7 +163,7 @@ const projectSchema = z
   .meta({ anyOf: [{ required: ['directory'] }, { required: ['pod'] }] })
 
 export const projectIdSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
-  error: 'a project id has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit',
+  error: 'a project id has 1 to 64 letters, digits, "-" and "_", and starts with a letter or a digit',
 })
 
 const projectsSchema = z.record(projectIdSchema, projectSchema).superRefine((projects, context) => {
@@ -173,7 +173,8 @@ const projectsSchema = z.record(projectIdSchema, projectSchema).superRefine((pro
       const owner = owners.get(channel) ?? id
       owners.set(channel, owner)
       if (owner === id) continue
-      const message = `channel ${channel} is of project "${owner}" already, and a channel works in one project: take it out of "${owner}" or of "${id}"`
+      const problem = `channel ${channel} already belongs to project "${owner}"`
+      const message = `${problem}: remove it from "${owner}" or from "${id}"`
       context.addIssue({ code: 'custom', path: [id, 'discordChannels', index], message })
     }
   }
@@ -197,26 +198,26 @@ export const settingsSchema = z.strictObject({
     ),
   backendCliPath: text()
     .exactOptional()
-    .describe('The executable of that agent: a name in PATH, or a path. Default: the name of the agent.'),
+    .describe("The executable of agentBackend: a name in PATH, or a path. Default: the agent's name."),
   agentMode: z
     .enum(AGENT_MODES)
     .default('auto')
     .describe(
-      'Whether the process of an agent ends with each turn (oneshot) or stays for the next (live). auto: live if the installed version is known to support it.',
+      "Whether an agent's process ends after each turn (oneshot) or stays warm for the next (live). auto: live if the installed version is known to support it.",
     ),
   liveIdleMs: whole(1, MAX_TIMER_MS)
     .default(600_000)
-    .describe('A warm process that was not used for this many milliseconds is ended.'),
+    .describe('How long a warm process may stay unused, in milliseconds. Then it is ended.'),
   liveMaxProcesses: whole(1, 1000)
     .default(8)
     .describe('How many warm processes to keep. The least recently used one is ended first.'),
   liveMaxMemoryMb: whole(1, 1_000_000)
     .default(4096)
-    .describe('How much memory they may use together, in MB. Linux only.'),
+    .describe('How much memory warm processes may use together, in MB. Linux only.'),
   liveSpare: z
     .boolean()
     .default(false)
-    .describe('Start a process ahead for the next new conversation, for agents with one process per conversation.'),
+    .describe('Keep a process ready for the next new conversation, for agents with one process per conversation.'),
   agentPermissions: z
     .enum(PERMISSIONS)
     .default('allow')
@@ -225,12 +226,12 @@ export const settingsSchema = z.strictObject({
     ),
   approvalTimeoutMs: whole(1000, MAX_TIMER_MS)
     .default(600_000)
-    .describe('How long a question waits for an answer, in milliseconds. Then it counts as denied.'),
-  backendModel: text().exactOptional().describe("The model, by the agent's own name for it."),
+    .describe('How long an approval request waits for an answer, in milliseconds. Then it counts as denied.'),
+  backendModel: text().exactOptional().describe("The model, by the agent's name for it."),
   backendMaxTurns: maxTurnsSchema
     .default(DEFAULT_MAX_TURNS)
-    .describe('How many times the agent may go back to its model before it pauses.'),
-  allowedTools: tools().prefault([]).describe('The tools that the agent may use. Empty: every tool.'),
+    .describe('How many rounds with its model the agent may take per message before it pauses.'),
+  allowedTools: tools().prefault([]).describe('The tools the agent may use. Empty: every tool.'),
   queryTimeoutMs: whole(1).default(1_800_000).describe('Time limit of one turn, in milliseconds.'),
   messageTimeoutMs: whole(1)
     .default(3_600_000)
@@ -244,13 +245,13 @@ export const settingsSchema = z.strictObject({
   workingDir: text()
     .exactOptional()
     .describe(
-      "Where the agent works. A relative path starts at this file's directory. Default: the current directory.",
+      "The agent's working directory. A relative path starts from this file's directory. Default: the current directory.",
     ),
-  agentEnvPass: list().prefault([]).describe('More environment variables that agents may see, as names or PREFIX_*.'),
+  agentEnvPass: list().prefault([]).describe('Additional environment variables to pass to agents, as names or PREFIX_*.'),
   logLevel: z
     .enum(LOG_LEVELS)
     .exactOptional()
-    .describe('The level of the log on stderr. By default each command has its own.'),
+    .describe('The level of the log on stderr. Default: depends on the command.'),
   databaseUrl: text()
     .refine(isPostgresUrl, { error: 'must be a URL such as postgres://user:password@host:5432/name' })
     .exactOptional()
@@ -258,43 +259,43 @@ export const settingsSchema = z.strictObject({
   maxConcurrentQueries: whole(1, 1000).default(5).describe('How many conversations are answered at once.'),
   maxQueueDepth: whole(1, 1_000_000)
     .default(100)
-    .describe('How many messages of a conversation may wait. Further ones are refused.'),
+    .describe('How many messages of a conversation may wait. Any more are refused.'),
   queueMode: z
     .enum(QUEUE_MODES)
     .default('followup')
     .describe(
-      'What happens to a message that arrives while the agent works: it waits for its own turn (followup), shares one with all that wait (collect), stops the running turn (interrupt), or goes to the agent at once (steer).',
+      'What happens to a message that arrives while the agent works: it waits for its own turn (followup), shares one turn with all waiting messages (collect), stops the running turn (interrupt), or goes to the agent immediately (steer).',
     ),
   maxWaitingCommands: whole(1, 1_000_000)
     .default(100)
-    .describe('How many HTTP commands of a project may wait. Further ones are refused.'),
+    .describe('How many HTTP commands of a project may wait. Any more are refused.'),
   replyExpiryMs: whole(1, MAX_AGE_MS)
     .default(900_000)
-    .describe('A reply that could not be delivered for this many milliseconds is kept as undelivered.'),
+    .describe('How long to try to deliver a reply, in milliseconds. Then it is kept as undelivered.'),
   sessionIdleMs: whole(0, MAX_AGE_MS)
     .default(7 * DAY_MS)
-    .describe('A conversation that was silent for this many milliseconds starts a new session. 0: never.'),
+    .describe('How long a conversation may be silent before it starts a new session, in milliseconds. 0: no limit.'),
   leaseMs: whole(1000, MAX_TIMER_MS)
     .default(30_000)
-    .describe('After this many milliseconds without a sign, another gateway takes over the work of a gateway.'),
+    .describe('How long a gateway may give no sign of life before another takes over its work, in milliseconds.'),
   drainTimeoutMs: whole(0, MAX_TIMER_MS)
     .default(30_000)
     .describe('How long running turns may continue when the gateway stops, in milliseconds. 0: not at all.'),
   promptDir: text()
     .exactOptional()
     .describe(
-      "The directory of the prompt files. A relative path starts at this file's directory. Default: prompt in the data directory.",
+      "The directory of the prompt files. A relative path starts from this file's directory. Default: prompt in the data directory.",
     ),
-  hooks: z.array(hookSchema).default([]).describe('Commands or URLs that are called when something happens.'),
-  projects: projectsSchema.default({}).describe('Projects: directories that conversations can work in, by id.'),
+  hooks: z.array(hookSchema).default([]).describe('Commands or URLs to call on events.'),
+  projects: projectsSchema.default({}).describe('Projects, by id: directories in which conversations can work.'),
   defaultProject: text()
     .exactOptional()
     .describe(
-      'One of projects, for conversations in the terminal, on Discord and in the dashboard that have no other. By default they work in workingDir.',
+      'The id of the project for conversations in the terminal, on Discord and in the dashboard that have no other. Default: none; they work in workingDir.',
     ),
   discordBotToken: discordTokenSchema
     .exactOptional()
-    .describe('The token of the Discord bot, from its page Bot in the Developer Portal. Without it, no Discord.'),
+    .describe('The token of the Discord bot, from the Bot page of the Developer Portal. Without it, Discord is off.'),
   discordOwnerId: snowflake()
     .exactOptional()
     .describe('The Discord user who may always talk to the bot. Default: the owner of the application.'),
@@ -304,16 +305,16 @@ export const settingsSchema = z.strictObject({
   discordChannels: snowflakes()
     .prefault([])
     .describe('The Discord channels in which people may talk to the bot, including their threads. Empty: any channel.'),
-  discordUsers: snowflakes().prefault([]).describe('The Discord users who may talk to the bot, beside its owner.'),
+  discordUsers: snowflakes().prefault([]).describe('The Discord users who may talk to the bot, besides its owner.'),
   discordRoles: snowflakes().prefault([]).describe('The Discord roles whose members may talk to the bot.'),
   discordThreads: z.boolean().default(true).describe('Open a thread for a mention in a Discord channel.'),
   discordFooter: z.boolean().default(true).describe('Show model, time and cost below each answer on Discord.'),
   outputChannelId: snowflake()
     .exactOptional()
-    .describe('The Discord channel for answers without a message, such as results of scheduled work.'),
+    .describe('The Discord channel for messages that are not replies, such as the results of scheduled runs.'),
   discordApiUrl: text()
     .refine((url) => isServerUrl(url) && !/\/v\d+\/*$/.test(url), {
-      error: 'must be a URL such as https://discord.com/api, without user, query and version at the end',
+      error: 'must be a URL such as https://discord.com/api, without user, query or version',
     })
     .transform((url) => url.replace(/\/+$/, ''))
     .prefault('https://discord.com/api')
@@ -324,27 +325,27 @@ export const settingsSchema = z.strictObject({
     .describe('The MIME types of files accepted with a message, such as image/png or image/*. Empty: none.'),
   mediaRoots: listOf(z.array(text()), 'must be a list of directories')
     .prefault([])
-    .describe('More directories whose files an agent may send, besides the one it works in.'),
+    .describe('Additional directories whose files an agent may send, besides its working directory.'),
   opencodeEnabled: z
     .boolean()
     .default(false)
-    .describe('Use an OpenCode server (opencode serve) for every turn. false: as agentMode says.'),
+    .describe('Use an OpenCode server (opencode serve) for every turn. false: decided by agentMode.'),
   opencodeManaged: z
     .boolean()
     .default(false)
-    .describe('The gateway starts that server. Then leave out URL, user name and password.'),
+    .describe('Let the gateway start the OpenCode server. Then omit opencodeUrl, opencodeUsername and opencodePassword.'),
   opencodeUrl: serverUrl(DEFAULT_OPENCODE_URL)
     .prefault(DEFAULT_OPENCODE_URL)
-    .describe('The address of your own server.'),
-  opencodeUsername: text().default(DEFAULT_OPENCODE_USERNAME).describe('Its user name, its OPENCODE_SERVER_USERNAME.'),
-  opencodePassword: text().exactOptional().describe('Its password, its OPENCODE_SERVER_PASSWORD.'),
+    .describe('The URL of your own OpenCode server.'),
+  opencodeUsername: text().default(DEFAULT_OPENCODE_USERNAME).describe('The OPENCODE_SERVER_USERNAME of that server.'),
+  opencodePassword: text().exactOptional().describe('The OPENCODE_SERVER_PASSWORD of that server.'),
   kubectlPath: text().default('kubectl').describe('kubectl 1.30 or newer: a name in PATH, or a path.'),
   kubernetesContext: contextName()
     .exactOptional()
-    .describe('The kubeconfig context of pods that name none. Default: the current one.'),
+    .describe('The kubeconfig context for pods that name none. Default: the current one.'),
   kubernetesNamespace: kubernetesName('namespace')
     .exactOptional()
-    .describe('The namespace of pods that name none. Default: that of the context.'),
+    .describe('The namespace for pods that name none. Default: that of the context.'),
   kubernetesLabel: labelKey()
     .default('rdev.orchard9.ai/agent-provider')
     .describe('The label that "aetheel projects discover" looks for. Its value is the agent.'),
@@ -352,13 +353,13 @@ export const settingsSchema = z.strictObject({
   projectRoots: listOf(z.array(text()).min(1), 'must be a list of directories')
     .exactOptional()
     .describe(
-      'The directories in which the HTTP API and the command line may create projects. New ones go into the first. Default: aetheel-projects beside the data directory.',
+      'The directories in which the HTTP API and the command line may create projects. New ones go into the first. Default: aetheel-projects next to the data directory.',
     ),
   templateDir: text().exactOptional().describe('A directory with your own project templates, one directory each.'),
   httpEnabled: z.boolean().default(true).describe('Serve the HTTP API.'),
   httpHost: text()
     .refine((host) => isIP(host) !== 0 || isHostName(host), {
-      error: 'must be an address or a host name, such as 127.0.0.1, without http:// and without a port',
+      error: 'must be an address or a host name, such as 127.0.0.1, without http:// or a port',
     })
     .default('127.0.0.1')
     .describe('The address on which the HTTP API listens.'),
@@ -368,15 +369,15 @@ export const settingsSchema = z.strictObject({
     'must be a list of hosts, such as gateway.example or gateway.example:8443',
   )
     .prefault([])
-    .describe('More names under which the HTTP API is reached, such as that of a proxy: host or host:port.'),
+    .describe('Additional hosts under which the HTTP API is reached, such as that of a proxy: host or host:port.'),
   publicUrl: serverUrl('https://gateway.example')
     .exactOptional()
-    .describe('Where Twilio reaches this gateway. Without it, the gateway polls Twilio for messages.'),
+    .describe('The URL at which Twilio reaches this gateway. Without it, the gateway polls Twilio for messages.'),
   twilioAccountSid: text()
-    .regex(/^AC[0-9a-f]{32}$/i, { error: 'must be the Account SID of Twilio: AC and 32 hexadecimal digits' })
+    .regex(/^AC[0-9a-f]{32}$/i, { error: 'must be a Twilio Account SID: AC and 32 hexadecimal digits' })
     .exactOptional()
-    .describe('The Account SID of Twilio, from its console. Without it, no WhatsApp.'),
-  twilioAuthToken: text().exactOptional().describe('The Auth Token of that account. Webhooks are checked with it.'),
+    .describe('Your Twilio Account SID, from the Twilio console. Without it, WhatsApp is off.'),
+  twilioAuthToken: text().exactOptional().describe('The Auth Token of that account. Webhooks are verified with it.'),
   twilioApiKey: text().exactOptional().describe('An API key (SK…) to use for requests instead of the Auth Token.'),
   twilioApiSecret: text().exactOptional().describe('The secret of that API key.'),
   twilioWhatsappFrom: phoneNumber()
@@ -387,9 +388,9 @@ export const settingsSchema = z.strictObject({
     .describe('The address of the Twilio API, for a proxy.'),
   whatsappPollSeconds: whole(5, 3600)
     .default(5)
-    .describe('How often to poll Twilio for messages without a publicUrl, in seconds.'),
+    .describe('How often to poll Twilio for messages if there is no publicUrl, in seconds.'),
   inbound: inboundSchema.exactOptional().describe('How WhatsApp messages are answered.'),
-  heartbeat: heartbeatSchema.exactOptional().describe('When to wake the agent to check a list. By default never.'),
+  heartbeat: heartbeatSchema.exactOptional().describe('When to wake the agent to check its list. Default: never.'),
 })
 
 export type HookConfig = z.output<typeof hookSchema>
@@ -403,13 +404,13 @@ export const SETTING_NAMES = Object.keys(settingsSchema.shape).filter((key): key
 export function configJsonSchema(): object {
   return {
     ...z.toJSONSchema(settingsSchema, { io: 'input', target: 'draft-7' }),
-    title: 'The configuration file of Aetheel, aetheel.json5',
+    title: 'Aetheel configuration file (aetheel.json5)',
   }
 }
 
 function problemOfToken(token: string): string | undefined {
-  if (/^Bot\s/i.test(token)) return 'must be the token alone, without "Bot " before it'
-  if (/\s/.test(token)) return 'must not have spaces or line breaks in it: copy the token alone'
+  if (/^Bot\s/i.test(token)) return 'must be only the token, without "Bot " before it'
+  if (/\s/.test(token)) return 'must not contain spaces or line breaks: copy only the token'
   return undefined
 }
 

@@ -22,15 +22,15 @@ export function parseTarget(text: string): Target {
     case 'discord':
       if (/^\d{15,21}(?:\/\d{15,21})?$/.test(address)) return { channel: 'discord', address }
       throw invalid(
-        `"${address}" is no id of a Discord channel. In Discord: right-click the channel, "Copy Channel ID".`,
+        `"${address}" is not a Discord channel id. In Discord, right-click the channel and choose "Copy Channel ID".`,
       )
     case 'terminal':
       if (/^\P{Cc}{1,500}$/u.test(address)) return { channel: 'terminal', address }
-      throw invalid('Name the conversation of the terminal, as terminal:default.')
+      throw invalid('Name the terminal conversation, such as terminal:default.')
     case '':
-      throw invalid(`"${text}" says nobody to send to. ${FORMS}`)
+      throw invalid(`"${text}" is not a recipient. ${FORMS}`)
     default:
-      throw invalid(`There is no channel "${channel}" to send to. ${FORMS}`)
+      throw invalid(`Unknown channel "${channel}". ${FORMS}`)
   }
 }
 
@@ -41,7 +41,7 @@ export function describeTarget({ channel, address }: Target): string {
 function parseNumber(text: string): string {
   const parsed = phoneNumber().safeParse(text.replaceAll(/[\s()-]/g, ''))
   if (parsed.success) return parsed.data
-  throw invalid(`"${text}" is no phone number in the international form, such as +4915112345678.`)
+  throw invalid(`"${text}" is not a phone number in international format, such as +4915112345678.`)
 }
 
 function invalid(message: string): GatewayError {

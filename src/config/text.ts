@@ -5,18 +5,18 @@ import { DEMO } from './values.js'
 interface DiscordSettings {
   /** Absent if the environment has it. */
   token?: string | undefined
-  /** Absent, the application's owners. */
+  /** Default: the application's owners. */
   owner?: { id: string; name?: string } | undefined
 }
 
 /** The answers of "aetheel init". */
 export interface FirstSettings {
-  /** Of the JSON Schema. */
+  /** The URL of the JSON Schema. */
   schemaUrl: string
   agentBackend: BackendName | typeof DEMO
   agentPermissions: Permissions
   project: { id: string; directory: string; discordChannel?: { id: string; name: string } | undefined }
-  /** Absent, the default one. */
+  /** Default: that of the schema. */
   httpPort?: number | undefined
   discord?: DiscordSettings | undefined
 }
@@ -28,42 +28,42 @@ export function configText(settings: FirstSettings): string {
   const sections = [
     [`$schema: ${quoted(schemaUrl)},`],
     [
-      comment(`The agent that answers: ${BACKEND_NAMES.join(', ')}; or ${DEMO}, which is built in and no model.`),
+      comment(`The agent that answers: ${BACKEND_NAMES.join(', ')}; or ${DEMO}, the built-in one without a model.`),
       `agentBackend: ${quoted(agentBackend)},`,
     ],
     [
-      comment('Whether it asks a person before commands and edits (ask), or does everything unasked (allow).'),
+      comment('Whether it asks a person before commands and edits (ask), or never asks (allow).'),
       `agentPermissions: ${quoted(agentPermissions)},`,
     ],
     [
-      comment('Directories that conversations can work in, by their ids.'),
+      comment('Directories in which conversations can work, by id.'),
       'projects: {',
       `  ${keyOf(project.id)}: {`,
       `    directory: ${quoted(project.directory)},`,
       ...(discordChannel
         ? [
-            comment(`In this channel of Discord, and in its threads: ${discordChannel.name}`, 4),
+            comment(`For this Discord channel and its threads: ${discordChannel.name}`, 4),
             `    discordChannels: [${quoted(discordChannel.id)}],`,
           ]
         : []),
       '  },',
       '},',
     ],
-    [comment('The project of conversations that choose none.'), `defaultProject: ${quoted(project.id)},`],
+    [comment('The project of conversations that do not choose one.'), `defaultProject: ${quoted(project.id)},`],
     [comment('Where agents work without a project.'), `workingDir: ${quoted(project.directory)},`],
     ...(httpPort === undefined ? [] : [[comment('Where the dashboard listens.'), `httpPort: ${httpPort},`]]),
     ...(discord ? discordSections(discord) : []),
   ]
   const body = sections.map((lines) => lines.map((line) => `  ${line}\n`).join('')).join('\n')
-  return `${comment('Settings of Aetheel. "aetheel config check" says what is wrong, "aetheel config show" what holds.')}\n{\n${body}}\n`
+  return `${comment('Aetheel settings. Check them with "aetheel config check", list them with "aetheel config show".')}\n{\n${body}}\n`
 }
 
 function discordSections({ token, owner }: DiscordSettings): string[][] {
   const tokenLines =
     token === undefined
-      ? [comment('The token of the Discord bot is in the variable DISCORD_BOT_TOKEN.')]
+      ? [comment('The Discord bot token is in the environment variable DISCORD_BOT_TOKEN.')]
       : [
-          comment('The token of the Discord bot. Whoever has it is the bot: keep this file to yourself.'),
+          comment('The Discord bot token. Anyone who has it can act as the bot: keep this file private.'),
           `discordBotToken: ${quoted(token)},`,
         ]
   const ownerLines =
@@ -74,7 +74,7 @@ function discordSections({ token, owner }: DiscordSettings): string[][] {
           `discordOwnerId: ${quoted(owner.id)},`,
         ]
   const listLines = [
-    comment('Others may talk to it when one of these names them, or the place where they write.'),
+    comment('Others may talk to the bot if one of these lists contains them or the place where they write.'),
     ...['discordUsers', 'discordRoles', 'discordGuilds', 'discordChannels'].map((key) => `${key}: [],`),
   ]
   return [tokenLines, ownerLines, listLines].filter((lines) => lines.length > 0)

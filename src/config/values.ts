@@ -27,7 +27,7 @@ function unknownBackend({ input }: { input?: unknown }): string | undefined {
 }
 
 export const list = () =>
-  z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
+  z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a string or a list of strings' })
 
 export const tools = () =>
   list().superRefine((names, { addIssue }) => {
@@ -56,17 +56,17 @@ export const argv = () =>
     .min(1)
     .refine(([executable]) => executable !== '', { path: [0], error: 'must name an executable' })
 
-/** Where a server is reached; ends without a slash. */
+/** The address of a server, without a trailing slash. */
 export const serverUrl = (example: string) =>
   text()
-    .refine(isServerUrl, { error: `must be a URL such as ${example}, without user, query and fragment` })
+    .refine(isServerUrl, { error: `must be a URL such as ${example}, without user, query or fragment` })
     .transform((url) => url.replace(/\/+$/, ''))
 
 export function isServerUrl(url: string): boolean {
   return /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url) && URL.canParse(url)
 }
 
-/** Also accepts one text, with commas between the items. */
+/** Also accepts one string, with commas between the items. */
 export function listOf(items: z.ZodArray<z.ZodString>, error: string | z.core.$ZodErrorMap) {
   return z.union([items, z.string().transform(splitList).pipe(items)], { error })
 }
@@ -84,6 +84,6 @@ export const phoneNumber = () =>
   z
     .string()
     .regex(/^(whatsapp:)?\+[1-9]\d{6,14}$/, {
-      error: ({ input }) => `${quote(input)} is no phone number in the international form, such as +4915112345678`,
+      error: ({ input }) => `${quote(input)} is not a phone number in international format, such as +4915112345678`,
     })
     .transform((number) => number.replace(/^whatsapp:/, ''))

@@ -1,5 +1,5 @@
 // The one implementation of deadlines, abortable waits, back-off and ordering by key. It uses only the global timers,
-// which tests can replace; what the client needs of it uses those that browsers have.
+// which tests can replace; the parts that the client needs also run in browsers.
 
 /** setTimeout turns any longer delay into one millisecond. */
 export const MAX_TIMER_MS = 2 ** 31 - 1
@@ -58,7 +58,7 @@ export async function within<T>(ms: number, answer: Promise<T>): Promise<T | und
   }
 }
 
-/** No timer that tests would replace: it takes as long as the event loop does. Browsers have none. */
+/** Not one of the timers that tests replace: it takes as long as the event loop does. Browsers do not have it. */
 const nextTurn = globalThis.setImmediate
 
 /** The event loop runs timers before it reads. Twice: the end of a stream may take a turn of its own. */

@@ -1,11 +1,11 @@
 import { Lexer, type Token } from 'marked'
 
-/** Deeper ones are nobody's text, and would exhaust the stack. */
+/** Nobody nests blocks deeper than this, and it would exhaust the stack. */
 export const DEEPEST = 24
-/** In longer ones emphasis is not looked for, which takes the square of the time. */
+/** Longer ones are not searched for emphasis, which takes quadratic time. */
 const LONGEST_PARAGRAPH = 3_000
 
-/** Contract: takes a time that grows with the length alone, however the text is made. */
+/** Contract: the time it takes grows only with the length of the text, whatever is in it. */
 export class BoundedLexer extends Lexer {
   #depth = 0
 

@@ -16,7 +16,7 @@ const NAMED: Partial<Record<string, string>> = {
 
 const LAST_CODE_POINT = 0x10ffff
 
-/** As Markdown reads them. One that is not known stays as it is. */
+/** Decodes HTML entities as Markdown does. Unknown ones are left unchanged. */
 export function decodeEntities(text: string): string {
   return text.replaceAll(/&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-z]{1,8}));/g, (whole, decimal, hex, name) => {
     if (name !== undefined) return NAMED[String(name)] ?? whole

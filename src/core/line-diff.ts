@@ -3,7 +3,7 @@
 import { diffLines } from 'diff'
 
 const MOST_LINES = 2_000
-/** Further apart, the texts are shown one after the other: comparing them would take too long. */
+/** Texts with more changes are shown one after the other: comparing them would take too long. */
 const MOST_CHANGES = 500
 const LONGEST_LINE = 1_000
 const CONTEXT_LINES = 3
@@ -60,7 +60,7 @@ export function cutLine(text: string): string {
   return text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)} …` : text
 }
 
-/** Of what stays the same, only what is near a change. */
+/** Of the unchanged lines, only those near a change. */
 function contextOf(texts: string[], isFirst: boolean, isLast: boolean): DiffLine[] {
   const start = isFirst ? 0 : CONTEXT_LINES
   const end = isLast ? 0 : CONTEXT_LINES

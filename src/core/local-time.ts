@@ -1,4 +1,4 @@
-/** In the time of this terminal; with the date if it is not today. */
+/** In this terminal's time zone; with the date unless it is today. */
 export function localTime(at: number, now: number): string {
   const isToday = new Date(at).toDateString() === new Date(now).toDateString()
   return isToday ? localDateTime(at).slice(-5) : localDateTime(at)
@@ -11,7 +11,7 @@ export function localDateTime(at: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`
 }
 
-/** The gateway's times, such as `13:50 UTC`, which is today's unless it has a date, in the time of this terminal. */
+/** Converts the gateway's times, such as `13:50 UTC`, to this terminal's time zone. Without a date they are today's. */
 export function withLocalTimes(text: string, now: number): string {
   return text.replaceAll(/(?:(\d{4}-\d\d-\d\d) )?\b(\d\d:\d\d) UTC\b/g, (whole, date: string | undefined, time) => {
     const at = Date.parse(`${date ?? new Date(now).toISOString().slice(0, 10)}T${String(time)}Z`)

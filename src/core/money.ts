@@ -1,4 +1,4 @@
-/** As `$12.50`; parts of a cent as far as they tell something, as `$0.0005`. */
+/** Such as `$12.50`, or `$0.0005` for fractions of a cent. */
 export function formatMoney(usd: number): string {
   if (usd > 0 && usd < 0.00005) return '<$0.0001'
   return usd < 0.1 ? `$${Number(usd.toFixed(4))}` : `$${usd.toFixed(2)}`

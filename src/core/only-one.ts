@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.js'
 
-/** What a person's words mean. Contract: throws `not_found` if that is nothing, `request_invalid` if it is several. */
+/** The only match. Contract: throws `not_found` if there is none, `request_invalid` if there are several. */
 export function onlyOne<T>(found: readonly T[], none: string, several: string): T {
   const [first, ...others] = found
   if (first === undefined) throw new GatewayError('not_found', none)

@@ -1,4 +1,4 @@
-// What is at a path of this machine.
+// Looks at paths on this machine.
 
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
 import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path'
@@ -12,7 +12,7 @@ export function isDirectory(path: string): boolean {
 }
 
 /**
- * Creates a directory and its missing parents, accessible to us alone.
+ * Creates a directory and its missing parents, accessible only to us.
  *
  * Not with `recursive`: Node.js 20 then loops forever on file systems that answer ENOENT to every mkdir, such as /proc.
  */

@@ -1,4 +1,4 @@
-// What the tools of the five agents are given, as one reads it. Their names differ, what they mean does not.
+// Reads the input of the five agents' tools. The names of its fields differ; their meanings do not.
 
 type Input = Record<string, unknown>
 
@@ -12,11 +12,11 @@ const PATHS = ['file_path', 'filePath', 'path', 'absolute_path', 'notebook_path'
 const BEFORE = ['old_string', 'oldString', 'oldText']
 const AFTER = ['new_string', 'newString', 'newText', 'new_source']
 const PATCHES = ['patch', 'patchText', 'diff']
-/** Tools that write a whole file. Others have a `content` that is none. */
+/** Tools that write a whole file. Others use `content` for something else. */
 const WRITES = /^(write|write_file|create|create_file)$/i
 const SUBJECTS = ['command', 'cmd', ...PATHS, 'pattern', 'query', 'url', 'description', 'prompt']
 
-/** What a tool changes in files; none for one that does not. */
+/** What a tool changes in files; empty if nothing. */
 export function fileChangesOf(tool: string, input: Input): FileChange[] {
   const path = textOf(input, PATHS) ?? ''
   const whole = changeIn(path, input)
@@ -29,7 +29,7 @@ export function fileChangesOf(tool: string, input: Input): FileChange[] {
   )
 }
 
-/** As `fileChangesOf`, with the files of which a tool tells only that they have changed. */
+/** Like `fileChangesOf`, plus the files for which a tool reports only that they have changed. */
 export function changedFilesOf(tool: string, input: Input): (FileChange | { path: string; kind: 'unknown' })[] {
   const changes = fileChangesOf(tool, input)
   const named = recordsIn(input, 'changes').flatMap((part) => textOf(part, PATHS) ?? [])
@@ -44,7 +44,7 @@ function changeIn(path: string, input: Input): FileChange | undefined {
   return after === undefined ? undefined : { kind: 'edit', path, before: textOf(input, BEFORE) ?? '', after }
 }
 
-/** A patch that names its files itself, file by file. */
+/** Splits a patch that names its files itself. */
 function filesIn(patch: string): FileChange[] {
   const parts = patch.split(/^(?=\*\*\* (?:Add|Update|Delete) File: )/m).flatMap((part): FileChange[] => {
     const [, path] = /^\*\*\* \w+ File: (.+)/.exec(part) ?? []
@@ -55,7 +55,7 @@ function filesIn(patch: string): FileChange[] {
   return parts.length > 0 ? parts : [{ kind: 'patch', path: '', patch }]
 }
 
-/** One line that tells what a call is about: the command, the file, or what else is short. */
+/** One line that says what a call is about: the command, the file, or other short text. */
 export function subjectOf(input: Input): string {
   const [change] = recordsIn(input, 'changes')
   const text =

@@ -30,7 +30,7 @@ export interface CredentialStoreDependencies {
 
 const NAME = /^[A-Z_][A-Z0-9_]{0,99}$/
 export const MAX_VALUE_BYTES = 64 * 1024
-export const VALUE_TOO_LARGE = 'The value is larger than 64 KB. Give a smaller one.'
+export const VALUE_TOO_LARGE = 'The value is larger than 64 KB. Use a smaller one.'
 
 /** Secrets for agents, per project or global, sealed in the database. */
 export class CredentialStore {
@@ -46,7 +46,7 @@ export class CredentialStore {
       // Seal under the lock: otherwise a rotation could drop the key in between.
       await credentials.lock()
       if (owner !== GLOBAL_OWNER && !(await projects.get(owner))) {
-        throw new GatewayError('not_found', `There is no project ${owner}. Look its id up, or leave it out for all.`)
+        throw new GatewayError('not_found', `There is no project ${owner}. Check its id, or omit it for all projects.`)
       }
       await credentials.put({ owner, name, kind, ...keyRing.seal(value, associatedDataOf(owner, name)) }, now())
       await note?.({ audit }, { action: 'credential.set', subject: subjectOf(owner, name) })
@@ -68,7 +68,7 @@ export class CredentialStore {
     })
     if (isRemoved) return
     const whose = owner === GLOBAL_OWNER ? 'for all projects' : `of the project ${owner}`
-    const advice = '"aetheel credentials list" shows those there are.'
+    const advice = 'List them with "aetheel credentials list".'
     throw new GatewayError('not_found', `There is no credential ${name} ${whose}. ${advice}`)
   }
 
@@ -107,7 +107,7 @@ export class CredentialStore {
     return [...byName.values()].map((record) => ({ name: record.name, kind: record.kind, value: this.#open(record) }))
   }
 
-  /** As `valuesFor`, in the form that a turn takes. */
+  /** Like `valuesFor`, in the form that a turn takes. */
   async secretsFor(projectId?: string): Promise<Required<Pick<AgentRequest, 'environment' | 'secretFiles'>>> {
     const values = await this.valuesFor(projectId)
     const variables = values.filter(({ kind }) => kind === 'variable').map(({ name, value }) => [name, value])
@@ -148,20 +148,20 @@ export class CredentialStore {
 /** Undefined if it can be the name of a credential. */
 export function problemOfName(name: string): string | undefined {
   if (!NAME.test(name)) {
-    return 'The name of a credential is that of a variable: capital letters, digits and _, no digit first, at most 100.'
+    return 'A credential name has at most 100 capital letters, digits and "_", and does not start with a digit.'
   }
-  if (!canBeSetForRun(name)) return `${name} decides how programs are run, and cannot be a credential. Use another.`
+  if (!canBeSetForRun(name)) return `${name} controls how programs run and cannot be a credential. Use another name.`
   return undefined
 }
 
 /** Undefined if it can be the value of a credential. Never quotes it. */
 export function problemOfValue(value: string): string | undefined {
   if (value.trim().length < SHORTEST_SECRET) {
-    return `The value needs at least ${SHORTEST_SECRET} characters: a shorter one could not be hidden in what agents say.`
+    return `The value needs at least ${SHORTEST_SECRET} characters: shorter ones cannot be redacted in agents' output.`
   }
   if (Buffer.byteLength(value) > MAX_VALUE_BYTES) return VALUE_TOO_LARGE
-  if (value.includes('\0')) return 'The value has a NUL in it, which no variable can hold. Encode it, as in base64.'
-  if (Buffer.from(value).toString() !== value) return 'The value is not valid text. Encode it, as in base64.'
+  if (value.includes('\0')) return 'The value contains a NUL, which no variable can hold. Encode it as base64.'
+  if (Buffer.from(value).toString() !== value) return 'The value is not valid text. Encode it as base64.'
   return undefined
 }
 

@@ -53,8 +53,10 @@ export class KeyRing {
   readonly #fromEnvironment: Keys | undefined
   readonly #scrubber: Pick<Scrubber, 'add'> | undefined
 
-  /** `masterKey` is `AETHEEL_MASTER_KEY`: a key, then, after commas, earlier ones that may still be in use. Absent, keys
-   *  are in a file in `home`, created on first use. `scrubber` learns every key, since an agent may print the file. */
+  /**
+   * `masterKey` is `AETHEEL_MASTER_KEY`: a key, then, after commas, earlier ones that may still be in use. Without it, keys
+   * are in a file in `home`, created on first use. `scrubber` learns every key, since an agent may print the file.
+   */
   constructor({ home, masterKey, scrubber }: KeyRingOptions) {
     this.#file = join(home, 'master.key')
     this.#scrubber = scrubber
@@ -77,7 +79,8 @@ export class KeyRing {
       const where = this.#fromEnvironment
         ? `neither in AETHEEL_MASTER_KEY nor in ${this.#file}`
         : `not in ${this.#file}`
-      throw new GatewayError('config_invalid', `Its key ${keyId} is ${where}. Put the key back, or set it again.`)
+      const advice = 'Restore the key, or set the credential again.'
+      throw new GatewayError('config_invalid', `Its key ${keyId} is ${where}. ${advice}`)
     }
     const bytes = Buffer.from(sealed, 'base64')
     try {
@@ -86,7 +89,7 @@ export class KeyRing {
       const plain = [decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]
       return Buffer.concat(plain).toString()
     } catch (error) {
-      const message = 'It was changed in the database, or moved there from another place. Set it again.'
+      const message = 'It was changed or moved in the database. Set it again.'
       throw new GatewayError('store_corrupt', message, { cause: error })
     }
   }
@@ -117,14 +120,15 @@ export class KeyRing {
       descriptor = openSync(this.#file, 'r')
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-      throw unusable(this.#file, `It cannot be read: ${messageOf(error)}. Let this user read it.`, error)
+      throw unusable(this.#file, `It cannot be read: ${messageOf(error)}. Give this user read access.`, error)
     }
     try {
       // Stat the open descriptor: the file could be swapped between two calls by path.
       const stats = fstatSync(descriptor)
-      if (!stats.isFile()) throw unusable(this.#file, 'It is no file. Move it away; a new one is made.')
-      const isOpenToOthers = (stats.mode & 0o077) !== 0
-      if (isOpenToOthers) throw unusable(this.#file, 'Others may read it. Run "chmod 600" on it; better, then rotate.')
+      if (!stats.isFile()) throw unusable(this.#file, 'It is not a file. Move it away; a new one is created.')
+      if ((stats.mode & 0o077) !== 0) {
+        throw unusable(this.#file, 'Other users can read it. Run "chmod 600" on it, then rotate the key.')
+      }
       return this.#register(parseKeyFile(this.#file, readFileSync(descriptor, 'utf8')))
     } finally {
       closeSync(descriptor)
@@ -141,7 +145,7 @@ export class KeyRing {
     } catch (error) {
       const theirs = this.#readFile()
       if (theirs) return theirs
-      throw unusable(this.#file, `It cannot be made: ${messageOf(error)}. Let this user write there.`, error)
+      throw unusable(this.#file, `It cannot be created: ${messageOf(error)}. Give this user write access.`, error)
     } finally {
       rmSync(draft)
     }
@@ -172,7 +176,8 @@ export class KeyRing {
       })
     } catch (error) {
       rmSync(draft, { force: true })
-      throw unusable(this.#file, `It cannot be written: ${messageOf(error)}. Make room, or let this user write.`, error)
+      const advice = 'Free some space, or give this user write access.'
+      throw unusable(this.#file, `It cannot be written: ${messageOf(error)}. ${advice}`, error)
     }
     return draft
   }
@@ -181,7 +186,7 @@ export class KeyRing {
 export function parseMasterKey(text: string): Keys {
   const keys = text.split(',').map((part) => part.trim())
   if (!keys.every((key) => KEY_TEXT.test(key))) {
-    const advice = '"openssl rand -base64 32" makes one. Earlier ones may follow behind commas.'
+    const advice = 'Generate one with "openssl rand -base64 32". Earlier keys may follow, separated by commas.'
     throw new GatewayError('config_invalid', `AETHEEL_MASTER_KEY must be 32 bytes in base64. ${advice}`)
   }
   const entries = keys.map((key) => Buffer.from(key, 'base64')).map((key) => [idOf(key), key] as const)
@@ -197,7 +202,7 @@ function parseKeyFile(file: string, text: string): Keys {
   } catch {
     // The error is dropped: it may quote a key.
   }
-  throw unusable(file, 'It is damaged. Put a backup in its place, or move it away and set every credential again.')
+  throw unusable(file, 'It is damaged. Restore a backup, or move it away and set every credential again.')
 }
 
 /** Identifies a key and reveals nothing about it. */

@@ -151,7 +151,7 @@ function endOfToken(json: string, start: number): number {
     if (code === QUOTE) return end + 1
     if (code === BACKSLASH) end += 1
   }
-  throw new Error('This is no JSON: a string in it has no end')
+  throw new Error('Invalid JSON: unterminated string')
 }
 
 /** Digits, signs, points and exponents. JSON's other words are shorter than any secret. */
@@ -320,8 +320,8 @@ const OUR_OBJECTS = new Set(['result', 'failure', 'usage', 'sessionUsage'])
  *
  * Contract: the output obeys the contract of `run`. Text that may be the beginning of a secret is held back until the
  * next event of its kind and stream, or until an event of another kind; then a long beginning is hidden as well. A
- * notice does not count: it is not the agent's, whose text goes on after it. An event that is not text comes last in
- * the returned list.
+ * notice does not count: it is not from the agent, whose text continues after it. An event that is not text comes last
+ * in the returned list.
  */
 export class EventScrubber {
   readonly #texts: OpenText[] = []

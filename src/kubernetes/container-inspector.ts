@@ -34,7 +34,7 @@ export class ContainerInspector {
     if (isRead && isWhole) return answer.toString('utf8', 1, answer.length - 1)
     const [what, advice] = isRead
       ? [`has more than ${MAX_FILE_BYTES} bytes in ${path}`, 'Make the file smaller.']
-      : [`cannot read ${path}`, 'Give the file to the user of the container.']
+      : [`cannot read ${path}`, "Make the file readable for the container's user."]
     throw podError('directory_missing', this.address, what, { advice })
   }
 

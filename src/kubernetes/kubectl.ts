@@ -22,7 +22,7 @@ export interface KubectlDependencies {
   environment: NodeJS.ProcessEnv
   /** Additional variables to pass on, as names or `PREFIX_*`. */
   passVariables: readonly string[]
-  /** A path, or a name looked up in PATH; absent, `kubectl`. */
+  /** A path, or a name looked up in PATH. Default: `kubectl`. */
   kubectlPath?: string
   /** Put into the environment, so that the process can be found. */
   ownerId?: string | undefined
@@ -84,7 +84,7 @@ export class Kubectl {
     const exit = await child.ended
     clearTimeout(timer)
     if (isLate) {
-      const message = `kubectl did not answer within ${timeoutMs / 1000} s. Check that "kubectl get pods" answers.`
+      const message = `kubectl did not answer within ${timeoutMs / 1000} s. Check that "kubectl get pods" works.`
       throw new PodError('unreachable', message)
     }
     if ('spawnError' in exit) {
@@ -108,7 +108,7 @@ export function requireAddress(address: PodAddress): void {
     [namespace, name, container].every((word) => word === undefined || POD_PATTERNS.name.test(word)) &&
     (context === undefined || POD_PATTERNS.context.test(context)) &&
     (selector === undefined || POD_PATTERNS.selector.test(selector))
-  if (!isSound) throw podError('pod_not_found', address, 'is not named as pods are')
+  if (!isSound) throw podError('pod_not_found', address, 'has an invalid address')
 }
 
 /** Each is one word, so that no value is parsed as an option. */

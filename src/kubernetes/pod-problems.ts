@@ -3,7 +3,7 @@
 
 import { describePod, type PodAddress, PodError, type PodProblem } from './types.js'
 
-/** As runc, then as crun message it. */
+/** The messages of runc and of crun. */
 const NO_SHELL = /exec: "sh": .*(?:not found|no such file)|executable file `sh` not found/
 
 /** Contract: the first match decides. Without a match, it may be anything. */
@@ -22,15 +22,15 @@ const STDERR_PATTERNS: ReadonlyArray<readonly [RegExp, PodProblem]> = [
 ]
 
 const ADVICE: Record<PodProblem, string> = {
-  pod_not_found: 'Start it, or correct the name, the namespace or the labels by which the project names it.',
-  pod_not_running: 'Look at it with "kubectl describe pod", and try again when it runs.',
-  pod_gone: 'Ask again when it is there; "kubectl get events" tells why it went.',
-  container_not_found: 'Correct the container that the project names.',
-  cli_missing: 'Install it in the image of the container, where its PATH leads.',
+  pod_not_found: 'Start it, or correct the name, namespace or labels in the project.',
+  pod_not_running: 'Inspect it with "kubectl describe pod", and try again once it is running.',
+  pod_gone: 'Try again once it is back; "kubectl get events" shows what happened.',
+  container_not_found: 'Correct the name of the container in the project.',
+  cli_missing: 'Install it in the container image, in a directory on its PATH.',
   directory_missing: "Mount it, or correct the project's directory.",
   forbidden: 'Allow the gateway to get and list pods, and to get and create pods/exec, in that namespace.',
-  unreachable: 'Check that "kubectl get pods" answers with the same context, for the user that runs the gateway.',
-  stream_lost: 'If it happens often, look at what stands between the gateway and the cluster.',
+  unreachable: 'Check that "kubectl get pods" works with the same context, as the user that runs the gateway.',
+  stream_lost: 'If it happens often, check the network between the gateway and the cluster.',
 }
 
 /** `what` follows the pod's name in the sentence, and kubectl's message follows `what`. */
@@ -53,7 +53,7 @@ export function errorFromStderr(address: PodAddress, stderr: string): PodError |
   return problem && podError(problem, address, 'cannot be used', { stderr })
 }
 
-const NEEDS_SHELL = 'Take an image with sh for the container: every agent is started by one.'
+const NEEDS_SHELL = 'Use a container image with sh: every agent is started by it.'
 const MAX_MESSAGE_CHARACTERS = 1_000
 
 /** kubectl's last message among what it and an agent printed. Never cut, since half a secret could not be scrubbed. */
@@ -64,4 +64,4 @@ function kubectlMessage(stderr: string): string {
 }
 
 export const NO_KUBECTL =
-  'kubectl was not found. Install version 1.30 or newer on the PATH of the gateway (https://kubernetes.io/docs/tasks/tools/).'
+  "kubectl was not found. Install version 1.30 or newer on the gateway's PATH (https://kubernetes.io/docs/tasks/tools/)."

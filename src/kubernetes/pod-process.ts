@@ -149,7 +149,7 @@ export function startInPod(context: PodProcessContext, options: PodProcessOption
     const loss = refusal ?? (stopping ? undefined : await context.findLoss())
     if (loss) return exitOf(loss)
     return isReady
-      ? exitOf(podError('stream_lost', address, 'was cut off before the agent had ended', { stderr }))
+      ? exitOf(podError('stream_lost', address, 'was disconnected before the agent ended', { stderr }))
       : exitOf(podError('unreachable', address, 'did not answer', { stderr }))
   }
 

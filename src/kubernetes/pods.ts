@@ -55,7 +55,7 @@ export function createPods(dependencies: PodsDependencies): Pods {
 const OLDEST_KUBECTL = '1.30.0'
 const MAX_CACHED = 500
 const VERSION_CHARACTERS = 10_000
-/** How much of an answer that is no JSON is shown. */
+/** How much of an answer that is not valid JSON is shown. */
 const SHOWN_CHARACTERS = 100
 
 /** A container that answered, and what is known about it. */
@@ -116,7 +116,7 @@ class ClusterPods implements Pods {
 
   async labelled(label: string, where: { context?: string; namespace?: string }): Promise<LabelledPod[]> {
     if (!/^[A-Za-z0-9][\w./-]*$/.test(label)) {
-      throw new PodError('pod_not_found', `${JSON.stringify(label)} is not the key of a label.`)
+      throw new PodError('pod_not_found', `${JSON.stringify(label)} is not a label key.`)
     }
     const { namespace, ...cluster } = where
     // `requireAddress` needs a name or a selector.
@@ -216,8 +216,8 @@ class ClusterPods implements Pods {
     const states = await this.#list(address)
     const ready = states.find(isReady)
     if (ready) return ready
-    if (states.length === 0) throw podError('pod_not_found', address, 'is not there: no pod has these labels')
-    throw podError('pod_not_running', address, `is not there: none of ${states.length} with these labels is ready`)
+    if (states.length === 0) throw podError('pod_not_found', address, 'was not found: no pod has these labels')
+    throw podError('pod_not_running', address, `is not ready: none of ${states.length} with these labels is`)
   }
 
   async #get(address: PodAddress): Promise<PodState> {
@@ -232,14 +232,14 @@ class ClusterPods implements Pods {
 
   #parse<T>(address: PodAddress, { exitCode, stdout, stderr }: KubectlOutcome, parse: (json: string) => T): T {
     if (exitCode !== 0) {
-      throw errorFromStderr(address, stderr) ?? podError('unreachable', address, 'cannot be looked at', { stderr })
+      throw errorFromStderr(address, stderr) ?? podError('unreachable', address, 'cannot be inspected', { stderr })
     }
     const answer = stdout.toString('utf8')
     try {
       return parse(answer)
     } catch (error) {
       const shown = answer.trim() === '' ? 'nothing' : `"${oneLine(answer, SHOWN_CHARACTERS)}"`
-      const what = `cannot be looked at: kubectl answered with ${shown}`
+      const what = `cannot be inspected: kubectl answered with ${shown}`
       throw Object.assign(podError('unreachable', address, what), { cause: error })
     }
   }

@@ -195,8 +195,8 @@ halt() {
   sweep
 }
 
-# Whoever waits for it must not find its sleep still dying. KILL, as a shell that is only about to become that sleep may
-# catch TERM and forget it.
+# When the wait for it returns, its sleep must be dead too. KILL, since a shell that is only about to become that sleep
+# may catch TERM and forget it.
 nap() {
   trap 'kill -s KILL "$!"; wait "$!"; exit' TERM
   sleep "$1" &

@@ -5,14 +5,14 @@ import type { ProcessOwner } from '../processes/process-owner.js'
 
 /** Which container an agent works in. Exactly one of `name` and `selector` is set. */
 export interface PodAddress {
-  /** In the kubeconfig; absent, the current one. */
+  /** In the kubeconfig. Default: the current one. */
   context?: string
-  /** Absent, the context's. */
+  /** Default: the context's. */
   namespace?: string
   name?: string
   /** Labels, as for `kubectl get -l`: the first pod by name that is ready. */
   selector?: string
-  /** Absent, the pod's default container, else its first. */
+  /** Default: the pod's default container, else its first. */
   container?: string
 }
 
@@ -35,7 +35,7 @@ export const POD_DIRECTORY = '/workspace'
  * - `container_not_found`: the pod has no such container
  * - `cli_missing`: the image does not have the agent's CLI
  * - `directory_missing`: the directory does not exist, /tmp is not writable, or a needed file is not readable
- * - `forbidden`: the cluster does not let us
+ * - `forbidden`: the cluster denies access
  * - `unreachable`: the cluster does not answer, or kubectl cannot be used
  * - `stream_lost`: the connection ended before the agent's end was reported
  */
@@ -169,7 +169,7 @@ export function podDirectory({ context, namespace, name, selector, container }: 
   return `pod:${parts.join(':')}:${directory}`
 }
 
-/** The directory itself, of a text as `podDirectory` makes it or of a path on this machine. */
+/** The plain directory, from a result of `podDirectory` or a path on this machine. */
 export function directoryWithin(directory: string): string {
   return directory.startsWith('pod:') ? directory.replace(/^pod:(?:[^:]*:){4}/, '') : directory
 }

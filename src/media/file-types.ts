@@ -1,4 +1,4 @@
-/** Kinds of files whose names tell their type, and the other way round. */
+/** Types of files and their usual extensions. */
 const EXTENSIONS: Record<string, string> = {
   'application/json': '.json',
   'application/pdf': '.pdf',
@@ -21,7 +21,7 @@ export function extensionOf(type: string): string | undefined {
   return EXTENSIONS[type]
 }
 
-/** Undefined if the name does not tell. */
+/** Undefined if the extension is not known. */
 export function typeOfName(name: string): string | undefined {
   const lower = name.toLowerCase().replace(/\.jpeg$/, '.jpg')
   return Object.entries(EXTENSIONS).find(([, extension]) => lower.endsWith(extension))?.[0]

@@ -67,7 +67,7 @@ export async function saveIncomingFiles(files: IncomingFile[], options: InboxOpt
   }
   const tooMany = names.slice(MAX_FILES).map((name) => `"${name}"`)
   if (tooMany.length > 0) {
-    const rule = `a message may have ${MAX_FILES} files`
+    const rule = `a message may have at most ${MAX_FILES} files`
     saved.notes.push(`Not saved, since ${rule}: ${tooMany.join(', ')}. Send the rest in another message.`)
   }
   return saved
@@ -87,7 +87,7 @@ export async function removeIncomingFiles(workingDirectory: string, messageIds: 
   const inbox = join(workingDirectory, STATE_DIRECTORY, INBOX_DIRECTORY)
   const folders = new Set(messageIds.map(inboxFolder))
   try {
-    // Behind a link are no files of ours.
+    // Files behind a link are not ours.
     if ((await realpath(inbox)) !== join(await realpath(workingDirectory), STATE_DIRECTORY, INBOX_DIRECTORY)) return
     const saved = (await readdir(inbox)).filter((name) => folders.has(name))
     for (const name of saved) await rm(join(inbox, name), { recursive: true, force: true })
@@ -111,7 +111,7 @@ async function save(
   const bytes = content.length
   if (bytes > maxBytes) throw tooLarge(bytes, maxBytes)
   if (bytes > file.bytes) {
-    throw refusal(`more came than the ${describeBytes(file.bytes)} that it should have. Send it again.`)
+    throw refusal(`it is larger than the announced ${describeBytes(file.bytes)}. Send it again.`)
   }
   const type = typeOfContent(content, declared, types)
   if (present !== bytes) await write(path, content)
@@ -131,13 +131,13 @@ async function contentOf(file: IncomingFile, signal: AbortSignal): Promise<Uint8
   }
 }
 
-/** What the sender says of a file's type. Without `type`, its content decides. */
+/** What the sender says about a file's type. Without `type`, its content decides. */
 interface DeclaredType {
   type?: string
   named?: string
 }
 
-/** Contract: throws `request_invalid` for a type that is not taken. */
+/** Contract: throws `request_invalid` for a type that is not accepted. */
 export function declaredTypeOf(given: string | undefined, types: string[]): DeclaredType {
   const named = declaredType(given)
   if (named === undefined) return {}
@@ -147,7 +147,7 @@ export function declaredTypeOf(given: string | undefined, types: string[]): Decl
   return { type: named, named }
 }
 
-/** Contract: as of `declaredTypeOf`. */
+/** Contract: as for `declaredTypeOf`. */
 export function typeOfContent(content: Uint8Array, { type, named }: DeclaredType, types: string[]): string {
   const found = type ?? (isText(content) ? 'text/plain' : (named ?? UNKNOWN_TYPE))
   requireAllowed(found, types)
@@ -167,7 +167,7 @@ function isText(content: Uint8Array): boolean {
 
 function requireAllowed(type: string, types: string[]): void {
   if (isAllowed(type, types)) return
-  throw refusal(`files of the type ${type} are not taken here. ATTACHMENT_TYPES says which are.`)
+  throw refusal(`files of type ${type} are not accepted here. ATTACHMENT_TYPES lists the accepted types.`)
 }
 
 function isAllowed(type: string, types: string[]): boolean {
@@ -246,19 +246,19 @@ function reasonOf(error: unknown): string {
   if (error instanceof GatewayError) return error.message
   const code = codeOf(error)
   const isFull = code === 'ENOSPC' || code === 'EDQUOT'
-  if (isFull) return 'the disk of the gateway is full. Make room there, and send it again.'
+  if (isFull) return "the gateway's disk is full. Free some space, and send it again."
   // The system's own message would reveal directories of the machine.
   const problem = code ?? messageOf(error)
-  return `the gateway cannot write into the project's directory (${problem}). Check that it exists and may be written.`
+  return `the gateway cannot write into the project's directory (${problem}). Check that it exists and is writable.`
 }
 
 function tooLarge(bytes: number, maxBytes: number): GatewayError {
-  return refusal(`it has ${describeBytes(bytes)}, and ${describeBytes(maxBytes)} are allowed. ${SMALLER}`)
+  return refusal(`it has ${describeBytes(bytes)}, and the limit is ${describeBytes(maxBytes)}. ${SMALLER}`)
 }
 
 function obstructed(): GatewayError {
   const place = `${STATE_DIRECTORY}/${INBOX_DIRECTORY} of the project's directory`
-  return refusal(`a link or something else is in the way in ${place}. Remove it there, and send it again.`)
+  return refusal(`a link or something else is in the way in ${place}. Remove it, and send the file again.`)
 }
 
 function refusal(reason: string, cause?: unknown): GatewayError {

@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import type { IncomingFile } from '../channels/types.js'
 import { typeOfName } from './file-types.js'
 
-/** A file of this machine that a person attaches. Contract: never rejects; one that is gone fails when it is read. */
+/** A file on this machine that a person attaches. Contract: never rejects; a missing one fails when it is read. */
 export async function localFile(path: string): Promise<IncomingFile> {
   const name = basename(path)
   const bytes = await sizeOf(path)
@@ -20,7 +20,7 @@ async function sizeOf(path: string): Promise<number> {
 }
 
 async function readUpTo(path: string, bytes: number): Promise<Uint8Array> {
-  // Opening a pipe waits for somebody who writes to it.
+  // Opening a pipe would wait for a writer.
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     // A pipe or a device might never end.

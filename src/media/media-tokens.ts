@@ -1,4 +1,4 @@
-/** Linux opens no longer path, so anything longer was not meant as one. */
+/** Linux accepts no longer path, so anything longer was not meant as one. */
 const MAX_PATH_LENGTH = 4096
 const TOKEN = 'MEDIA:'
 /** Several tokens on one line. */

@@ -55,7 +55,7 @@ export async function openOutgoingFile(
     const found = await checkedPath(wanted, [directory, ...rules.roots], rules.denied)
     const handle = await open(found, READ_NON_BLOCKING)
     try {
-      if (!(await isOpenAt(handle, found))) throw refusal('it was changed while it was opened. Ask for it again.')
+      if (!(await isOpenAt(handle, found))) throw refusal('it changed while it was being opened. Ask for it again.')
       return { name: basename(wanted), content: await read(handle, maxBytes) }
     } finally {
       await handle.close()
@@ -110,9 +110,7 @@ async function checkedPath(wanted: string, roots: string[], denied: string[]): P
   // A root inside another, or inside a denied directory, is deliberate.
   const open = containing.filter((root) => denying.every((place) => place !== root && contains(place, root)))
   if (open.every((root) => isSecretPath(relative(root, found)))) {
-    throw refusal(
-      'it is of a kind that may hold secrets, and such files are never sent. Fetch it from the machine itself.',
-    )
+    throw refusal('files of this kind may hold secrets and are never sent. Get it from the machine itself.')
   }
   return found
 }
@@ -135,7 +133,7 @@ function contains(directory: string, file: string): boolean {
 async function read(handle: FileHandle, maxBytes: number): Promise<Buffer> {
   const found = await handle.stat()
   if (found.isDirectory()) throw refusal('it is a directory. Ask for an archive of it.')
-  if (!found.isFile()) throw refusal('it is not a regular file. Ask for a copy of what it holds.')
+  if (!found.isFile()) throw refusal('it is not a regular file. Ask for a copy of its content.')
   if (found.size > maxBytes) throw tooLarge(found.size, maxBytes)
   const parts: Buffer[] = []
   let bytes = 0
@@ -150,17 +148,17 @@ async function read(handle: FileHandle, maxBytes: number): Promise<Buffer> {
 function reasonOf(error: unknown): string {
   if (error instanceof GatewayError) return error.message
   const code = codeOf(error)
-  if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file. Ask where it is.'
+  if (code === 'ENOENT' || code === 'ENOTDIR') return 'it does not exist. Ask where it is.'
   // The system's own message would reveal directories of the machine.
   return `it cannot be read (${code ?? 'unknown'}). Check the path, and that the gateway may read it.`
 }
 
 function outside(): GatewayError {
-  return refusal("it is outside the project's directory. Ask for a copy inside it if it may be sent.")
+  return refusal("it is outside the project's directory. If it may be sent, ask for a copy inside it.")
 }
 
 function tooLarge(bytes: number, maxBytes: number): GatewayError {
-  return refusal(`it has ${describeBytes(bytes)}, and ${describeBytes(maxBytes)} can be sent. Ask for less of it.`)
+  return refusal(`it has ${describeBytes(bytes)}, and the limit is ${describeBytes(maxBytes)}. Ask for a smaller part.`)
 }
 
 function refusal(reason: string): GatewayError {

@@ -112,15 +112,15 @@ async function follow(
       response.destroy()
     }
   }
-  throw refusal(`${here.host} sends on more than ${MAX_REDIRECTS} times`)
+  throw refusal(`${here.host} redirects more than ${MAX_REDIRECTS} times`)
 }
 
 function readUrl(text: string, base?: URL): URL {
   const url = URL.canParse(text, base?.href) ? new URL(text, base) : undefined
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    throw refusal('only addresses that begin with http:// or https:// are fetched')
+    throw refusal('only http:// and https:// URLs are fetched')
   }
-  if (url.username !== '' || url.password !== '') throw refusal('there is a user name or a password in its address')
+  if (url.username !== '' || url.password !== '') throw refusal('its URL contains a user name or a password')
   return url
 }
 
@@ -169,7 +169,7 @@ async function ask(
 
 async function read(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = response.headers
-  if (encoding !== 'identity') throw refusal(`it comes packed as ${encoding}, and was asked for as it is`)
+  if (encoding !== 'identity') throw refusal(`the server compressed it (${encoding}), which was not requested`)
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
   const parts: Buffer[] = []
   let bytes = 0
@@ -214,7 +214,7 @@ function notPublic(host: string): GatewayError {
 }
 
 function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('too_large', `it has more than the ${describeBytes(maxBytes)} that are allowed`)
+  return new GatewayError('too_large', `it is larger than the limit of ${describeBytes(maxBytes)}`)
 }
 
 function refusal(reason: string, cause?: unknown): GatewayError {

@@ -24,7 +24,7 @@ export interface UploadLimits {
 export class UploadedFiles {
   constructor(private readonly directory: string) {}
 
-  /** Contract: throws `too_large`, or `request_invalid` for a type that is not taken, and leaves nothing then. */
+  /** Contract: throws `too_large`, or `request_invalid` for a type that is not accepted, and leaves nothing behind. */
   async receive(
     id: string,
     content: Readable,
@@ -35,7 +35,7 @@ export class UploadedFiles {
     makePrivateDirectory(this.directory)
     const part = `${this.#pathOf(id)}.part`
     let bytes = 0
-    // Destroyed, it would take with it the connection that the answer needs.
+    // Destroying it would also destroy the connection that the answer needs.
     const chunks = content.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
     const counted = async function* (): AsyncGenerator<Buffer> {
       for await (const chunk of chunks) {
@@ -73,7 +73,7 @@ export class UploadedFiles {
     for (const id of ids) await rm(this.#pathOf(id), { force: true })
   }
 
-  /** The names of all files, also of those of which a process has written only a part. */
+  /** The names of all files, including those written only in part. */
   async list(): Promise<string[]> {
     try {
       return await readdir(this.directory)

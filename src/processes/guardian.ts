@@ -6,7 +6,7 @@
 // - It holds none of the gateway's file descriptors, so that readers of the gateway's output see end-of-file.
 // - It has its own session and ignores the signals that end a terminal or a service, which go to everyone at once.
 // - It gets the owner id without the variable's name: `ps` shows arguments like environment, and the guardian must not
-//   be taken for one of the processes it is to end.
+//   be taken for one of the processes that it must end.
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'

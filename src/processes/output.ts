@@ -35,7 +35,7 @@ export class LineSplitter {
   push(chunk: Buffer): void {
     if (this.#isOver) return
     this.#totalBytes += chunk.length
-    if (this.#totalBytes > this.limits.totalBytes) return this.#overflow('in all', this.limits.totalBytes)
+    if (this.#totalBytes > this.limits.totalBytes) return this.#overflow('in total', this.limits.totalBytes)
 
     let start = 0
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {

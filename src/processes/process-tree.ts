@@ -10,7 +10,7 @@ import { wait } from '../core/async.js'
 import { type ProcessEntry, readProcessTable } from './process-table.js'
 
 export interface RunRoot {
-  /** Also its process group. `NO_PID` to find the run's processes by marker alone. */
+  /** Also its process group. `NO_PID` to find the run's processes only by marker. */
   pid: number
   /** No process of the run is older. */
   startTime: number

@@ -55,7 +55,7 @@ export function isProcessAlive(identity: ProcessIdentity): 'alive' | 'dead' | 'e
  * Ends the surviving processes of these runs.
  *
  * Contract: the owners of these runs are dead. Never rejects. Returns the entries that can be deleted, because nothing
- * of them is left that could be ended. Runs on other hosts are left to those hosts.
+ * is left of them to end. Runs on other hosts are left to those hosts.
  */
 export async function endOrphans(entries: LedgerEntry[], log: Log): Promise<LedgerEntry[]> {
   const here = hostIdentity()

@@ -12,7 +12,7 @@ export interface CommandOptions {
   cwd: string
   environment: Record<string, string>
   stdin: string
-  /** Absent, stdout is discarded. */
+  /** Without it, stdout is discarded. */
   onStdout?: (chunk: Buffer) => void
   timeoutMs: number
   /** Ends the command early. */

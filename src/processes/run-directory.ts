@@ -2,7 +2,7 @@ import { chmodSync, existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, wri
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-/** A directory for the files of one run, accessible to us alone. */
+/** A directory for the files of one run, accessible only to us. */
 export interface RunDirectory {
   path: string
   /** Returns the file's absolute path. */
@@ -64,7 +64,7 @@ function removeTree(path: string): void {
       makeWritable(path)
       rmSync(path, { recursive: true, force: true })
     } catch (error) {
-      // If it is gone, somebody was faster, such as the guardian of a stopping gateway.
+      // Someone else may have removed it first, such as the guardian of a stopping gateway.
       if (existsSync(path)) throw error
     }
   }

@@ -24,7 +24,7 @@ interface DiscoveryDependencies {
 /** Where the search took place. A project missing from the result is gone only if it lies in this scope. */
 export interface SearchScope {
   context?: string
-  /** `*` for all. Absent, kubectl's default. */
+  /** `*` for all. Default: kubectl's. */
   namespace?: string
 }
 

@@ -4,19 +4,19 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunGit } from './git-clone.js'
 
-/** Of a large project only a part is searched. */
+/** Larger projects are searched only in part. */
 const MAX_WALKED = 5_000
 const MAX_LISTED_BYTES = 10_000_000
 const GIT_TIMEOUT_MS = 5_000
 const SKIPPED = new Set(['node_modules', '.git', 'dist', 'target', '.venv', '__pycache__', '.aetheel'])
 
-/** What the repository configures must run nothing: an agent may have written that. */
+/** The repository's git settings must not run anything: an agent may have written them. */
 const LIST_FILES = [
   ...['-c', 'core.fsmonitor=false', '-c', 'core.hooksPath=/dev/null'],
   ...['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate'],
 ]
 
-/** Those of a checkout that are tracked or not ignored; undefined if it is none, or has no files. */
+/** The files of a checkout, except ignored ones; undefined if the directory is not one, or has no files. */
 export async function filesInCheckout(directory: string, run: RunGit): Promise<string[] | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -25,12 +25,12 @@ export async function filesInCheckout(directory: string, run: RunGit): Promise<s
     if (bytes <= MAX_LISTED_BYTES) chunks.push(chunk)
   }
   const outcome = await run({ args: LIST_FILES, cwd: directory, timeoutMs: GIT_TIMEOUT_MS, onStdout })
-  // Without the last, of which only a part may be there.
+  // Without the last, which may be cut off.
   const files = Buffer.concat(chunks).toString().split('\0').slice(0, -1)
   return outcome.ok && files.length > 0 ? withDirectories(files.filter((file) => !isOurs(file))) : undefined
 }
 
-/** Level by level; directories end with a slash. */
+/** Breadth first; directories end with a slash. */
 export async function filesBelow(directory: string, showsHidden = false): Promise<string[]> {
   const found: string[] = []
   let level = ['']
@@ -50,7 +50,7 @@ export async function filesBelow(directory: string, showsHidden = false): Promis
   return found
 }
 
-/** What begins like it first, then what has it in its name, then anywhere in its path. */
+/** First paths that start with the typed text, then names that do, then paths that contain it. */
 export function matchingFiles(paths: string[], typed: string): string[] {
   const wanted = typed.toLowerCase()
   return paths

@@ -12,7 +12,7 @@ import { directoryInRoots } from './project-roots.js'
 export interface GitSource {
   /** `https://…`, `ssh://…`, `git@host:path`, or an absolute path inside the project roots. */
   url: string
-  /** A branch or a tag; absent, the repository's default branch. */
+  /** A branch or a tag. Default: the repository's default branch. */
   ref?: string | undefined
 }
 
@@ -35,7 +35,7 @@ const GIT_VARIABLES = ['GIT_SSH', 'GIT_SSH_COMMAND', 'GIT_CONFIG_GLOBAL', 'GIT_C
 
 const SAFE_SETTINGS = [
   'core.hooksPath=/dev/null',
-  // Above all not `ext::`, which runs a command.
+  // In particular not `ext::`, which runs a command.
   ...['protocol.allow=never', 'protocol.ext.allow=never'],
   ...['https', 'ssh', 'file'].map((protocol) => `protocol.${protocol}.allow=always`),
 ]
@@ -63,11 +63,11 @@ export async function checkGitSource(
   roots: Pick<GatewayConfig, 'projectRoots' | 'home'>,
 ): Promise<GitSource> {
   if (ref !== undefined && !isRefName(ref)) {
-    const problem = `${JSON.stringify(ref.slice(0, 100))} is no name of a branch or a tag.`
-    throw new GatewayError('request_invalid', `${problem} Leave ref out for the usual branch.`)
+    const problem = `${JSON.stringify(ref.slice(0, 100))} is not a branch or tag name.`
+    throw new GatewayError('request_invalid', `${problem} Omit ref to use the default branch.`)
   }
   const problem = problemOfUrl(url)
-  if (problem !== undefined) throw new GatewayError('request_invalid', `The repository cannot be taken: ${problem}.`)
+  if (problem !== undefined) throw new GatewayError('request_invalid', `The repository cannot be cloned: ${problem}.`)
   return { url: isAbsolute(url) ? await directoryInRoots(url, roots) : url, ref }
 }
 
@@ -97,23 +97,23 @@ export async function cloneInto(
   const problem = outcome.problem.replaceAll(/\/\/[^/@\s]*@/g, '//')
   const message = `The repository could not be cloned: git ${problem}`
   if (signal?.aborted) throw new GatewayError('request_invalid', message)
-  const advice = 'Check the URL and the ref, and that the user who runs the gateway may read it.'
+  const advice = "Check the URL, the ref, and that the gateway's user may read the repository."
   throw new GatewayError('request_invalid', `${message.replace(/\.$/, '')}. ${advice}`)
 }
 
 function problemOfUrl(url: string): string | undefined {
-  if (url.length > MAX_URL_CHARACTERS || /[\p{Cc}\s]/u.test(url)) return 'its URL is too long, or has spaces in it'
-  if (url.startsWith('-')) return 'a URL does not begin with "-"'
+  if (url.length > MAX_URL_CHARACTERS || /[\p{Cc}\s]/u.test(url)) return 'its URL is too long or contains spaces'
+  if (url.startsWith('-')) return 'its URL must not start with "-"'
   if (isAbsolute(url) || /^git@[a-z0-9][a-z0-9.-]*:[^-:][^:]*$/i.test(url)) return undefined
   if (!/^(https|ssh):\/\//.test(url) || !URL.canParse(url)) {
     return 'its URL must begin with https:// or ssh://, be like git@host:path, or be a path inside the project roots'
   }
   const { protocol, username, password, hostname, search, hash } = new URL(url)
   if (password !== '' || (protocol === 'https:' && username !== '')) {
-    return 'its URL has a password or a token in it; leave it out, and let git find it by a credential helper'
+    return 'its URL contains a password or a token; remove it and use a git credential helper'
   }
-  if (search !== '' || hash !== '') return 'its URL has a query or a fragment; leave it out'
-  if (hostname === '' || hostname.startsWith('-') || username.startsWith('-')) return 'its URL names no host'
+  if (search !== '' || hash !== '') return 'its URL has a query or a fragment; remove it'
+  if (hostname === '' || hostname.startsWith('-') || username.startsWith('-')) return 'its URL has no host'
   return undefined
 }
 

@@ -8,8 +8,8 @@ const MAX_ID_CHARACTERS = 64
 export function checkProjectId(id: string): string {
   const parsed = projectIdSchema.safeParse(id)
   if (parsed.success) return id
-  const rule = 'It has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit.'
-  throw new GatewayError('request_invalid', `${JSON.stringify(id.slice(0, 100))} is no id of a project. ${rule}`)
+  const rule = 'It must have 1 to 64 letters, digits, "-" and "_", and start with a letter or a digit.'
+  throw new GatewayError('request_invalid', `${JSON.stringify(id.slice(0, 100))} is not a project id. ${rule}`)
 }
 
 /** An id derived from the name; empty if no character of it is allowed in an id. */

@@ -39,11 +39,11 @@ export async function makeProjectDirectory(id: string, config: RootsConfig): Pro
   } catch (error) {
     if (error instanceof GatewayError) throw error
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
-      const advice = 'Choose another id, or make a project of that directory.'
-      throw new GatewayError('conflict', `There is already something at ${directory}. ${advice}`, { cause: error })
+      const advice = 'Choose another id, or create the project from that directory.'
+      throw new GatewayError('conflict', `${directory} already exists. ${advice}`, { cause: error })
     }
     const advice = 'Check PROJECT_ROOTS and its permissions.'
-    throw new GatewayError('config_invalid', `${directory} cannot be made: ${messageOf(error)}. ${advice}`, {
+    throw new GatewayError('config_invalid', `${directory} cannot be created: ${messageOf(error)}. ${advice}`, {
       cause: error,
     })
   }
@@ -68,14 +68,14 @@ export function isInside(path: string, directory: string): boolean {
 
 function notInRoots(path: string, { projectRoots }: RootsConfig): GatewayError {
   const message = `There is no directory ${JSON.stringify(path)} inside the project roots (${projectRoots.join(', ')}).`
-  return new GatewayError('request_invalid', `${message} Use one inside of them, or add to PROJECT_ROOTS.`)
+  return new GatewayError('request_invalid', `${message} Use a directory inside them, or add one to PROJECT_ROOTS.`)
 }
 
 /** An agent in such a project could read the gateway's data. */
 async function refuseDataDirectory(directory: string, { home }: RootsConfig): Promise<void> {
   const data = (await realPathOf(home)) ?? home
   if (directory !== data && !isInside(directory, data) && !isInside(data, directory)) return
-  const advice = 'Use another directory; PROJECT_ROOTS should not lie in it either.'
+  const advice = 'Use another directory. PROJECT_ROOTS should not be inside it either.'
   throw new GatewayError('request_invalid', `The data directory of the gateway cannot be part of a project. ${advice}`)
 }
 

@@ -43,15 +43,15 @@ export interface ProjectServiceOptions {
 }
 
 /**
- * Exactly one of `directory`, `git`, `template` and `pod` says where the files come from. Absent limits are the configured
- * ones.
+ * Exactly one of `directory`, `git`, `template` and `pod` says where the files come from. Absent limits default to the
+ * configured ones.
  */
 export interface NewProject extends Partial<
   Pick<Project, 'model' | 'allowedTools' | 'queryTimeoutMs' | 'maxTurns' | 'isUntrusted' | 'agentPermissions'>
 > {
-  /** Absent, derived from the name. */
+  /** Default: derived from the name. */
   id?: string
-  /** Absent, that of the directory or repository. */
+  /** Default: that of the directory or repository. */
   name?: string
   /** An existing directory: absolute and inside the project roots, or with `pod` in the pod. */
   directory?: string
@@ -59,11 +59,11 @@ export interface NewProject extends Partial<
   template?: { name: string; variables?: Record<string, string> }
   /** The configured context and namespace are filled in. */
   pod?: PodAddress
-  /** Absent, the default for new projects. */
+  /** Default: the agent of new projects. */
   backend?: BackendName
 }
 
-/** `null` clears a setting; absent ones stay. */
+/** `null` clears a setting; absent ones are left unchanged. */
 export type ProjectChanges = Omit<ProjectSettings, 'backend'> & { backend?: BackendName }
 
 type Source =
@@ -78,7 +78,7 @@ const NAMES_KEPT_MS = 5_000
 export class ProjectService {
   readonly #options: ProjectServiceOptions
   readonly #templates: Templates
-  /** By directory, as they were a moment ago. */
+  /** A short-lived cache, by directory. */
   readonly #names = new Map<string, { readAt: number; names: Promise<string[]> }>()
 
   constructor(options: ProjectServiceOptions) {
@@ -97,8 +97,9 @@ export class ProjectService {
   }
 
   /**
-   * The names of files and directories in it that match what somebody has typed, best first. Contract: throws
-   * `not_found`. Undefined if they are in a pod.
+   * The names of files and directories in it that match the typed text, best first. Undefined if they are in a pod.
+   *
+   * Contract: throws `not_found`.
    */
   async files(id: string, typed: string, limit: number): Promise<string[] | undefined> {
     const { directory, pod } = await this.get(id)
@@ -106,7 +107,7 @@ export class ProjectService {
     return matchingFiles(await this.#namesIn(directory), typed).slice(0, limit)
   }
 
-  /** Somebody who types asks again and again. */
+  /** Cached, since every keystroke asks again. */
   async #namesIn(directory: string): Promise<string[]> {
     const { now, run } = this.#options
     const at = now()
@@ -133,7 +134,7 @@ export class ProjectService {
     const name = checkName(project.name ?? defaultName(source))
     const id = project.id === undefined ? this.#idFor(name) : checkProjectId(project.id)
     const backend = project.backend ?? agents.defaultProvider() ?? config.codeAgentDefault
-    // Which agents a pod has shows only when it is used.
+    // Which agents a pod has is known only once it is used.
     if (project.backend !== undefined && source.kind !== 'pod') await this.requireAvailable(project.backend)
     if (source.kind === 'pod') refuseUntrusted(project)
     this.#requireEnforceable(project, backend)
@@ -199,9 +200,9 @@ export class ProjectService {
       await tables.projects.hold(id, 'removal')
       const open = await tables.projects.countOpenMessages(id)
       if (open > 0) {
-        const messages = open === 1 ? 'message of it waits or is' : 'messages of it wait or are'
-        const advice = 'Cancel them, or wait until they are done.'
-        throw new GatewayError('conflict', `The project ${id} is in use: ${open} ${messages} worked on. ${advice}`)
+        const messages = open === 1 ? 'message is' : 'messages are'
+        const problem = `The project ${id} is in use: ${open} ${messages} waiting or running.`
+        throw new GatewayError('conflict', `${problem} Cancel them, or wait until they finish.`)
       }
       await tables.projects.remove(id)
       await revokeGrants(tables, id)
@@ -254,20 +255,20 @@ export class ProjectService {
     const project = await this.get(id)
     if (project.source !== 'file') return project
     const file = this.#options.config.configFile ?? 'the configuration file'
-    throw new GatewayError('conflict', `The project ${id} is defined in ${file}. Change it there, and start anew.`)
+    throw new GatewayError('conflict', `The project ${id} is defined in ${file}. Change it there.`)
   }
 
   async #requireDeletable({ id, directory, isMadeHere }: ProjectRecord): Promise<void> {
     const { store, config } = this.#options
     if (!isMadeHere || !(await isStillInRoots(directory, config))) {
-      const message = `The files in ${directory} were not made with the project ${id}, or are not where they were.`
-      throw new GatewayError('conflict', `${message} Remove it without them, and delete them yourself.`)
+      const problem = `The files in ${directory} were not created with the project ${id}, or have been moved.`
+      throw new GatewayError('conflict', `${problem} Remove the project without its files, and delete them yourself.`)
     }
     const others = (await store.projects.list()).filter((other) => other.id !== id && !other.pod)
     const inside = others.find((other) => other.directory === directory || isInside(other.directory, directory))
     if (!inside) return
-    const message = `The project ${inside.id} works in ${inside.directory}, which would be deleted, too.`
-    throw new GatewayError('conflict', `${message} Remove that one first.`)
+    const message = `The project ${inside.id} works in ${inside.directory}, which would be deleted too.`
+    throw new GatewayError('conflict', `${message} Remove that project first.`)
   }
 
   /** Contract: throws `backend_missing` if the agent is not available. */
@@ -275,8 +276,8 @@ export class ProjectService {
     const available = (await this.#options.agents.availableAgents()).map((agent) => agent.name())
     if (available.includes(backend)) return
     const others = available.length === 0 ? 'No agent is available.' : `Available: ${available.join(', ')}.`
-    const message = `The agent ${backend} is not available here. ${others} "aetheel doctor --agent ${backend}" says why.`
-    throw new GatewayError('backend_missing', message)
+    const advice = `"aetheel doctor --agent ${backend}" shows why.`
+    throw new GatewayError('backend_missing', `The agent ${backend} is not available here. ${others} ${advice}`)
   }
 
   #requireEnforceable(limits: Parameters<typeof requireEnforceable>[0], backend: string): void {
@@ -298,15 +299,15 @@ async function deleteFiles(id: string, directory: string): Promise<void> {
   try {
     await rm(directory, { recursive: true, force: true })
   } catch (error) {
-    const message = `The project ${id} is removed, but its files are not all deleted: ${messageOf(error)}`
-    throw new GatewayError('internal', `${message}. Delete what is left of ${directory} yourself.`, { cause: error })
+    const message = `The project ${id} was removed, but not all of its files were deleted: ${messageOf(error)}`
+    throw new GatewayError('internal', `${message}. Delete the rest of ${directory} yourself.`, { cause: error })
   }
 }
 
 function sourceOf({ directory, git, template, pod }: NewProject): Source {
   if (pod !== undefined) {
     if (git === undefined && template === undefined) return { kind: 'pod', ...checkPodLocation(pod, directory) }
-    const message = 'A project in a pod has the files that are there: leave git and template out.'
+    const message = 'A project in a pod uses the files in the pod: omit git and template.'
     throw new GatewayError('request_invalid', message)
   }
   const sources: Source[] = [
@@ -316,12 +317,12 @@ function sourceOf({ directory, git, template, pod }: NewProject): Source {
   ]
   const [source] = sources
   if (source && sources.length === 1) return source
-  throw new GatewayError('request_invalid', 'A project is made from exactly one of directory, git, template and pod.')
+  throw new GatewayError('request_invalid', 'A project needs exactly one of directory, git, template and pod.')
 }
 
 function agentSetByLabel(id: string): GatewayError {
-  const message = `The agent of the project ${id} is what the label of its pod says.`
-  return new GatewayError('conflict', `${message} Change the label there, then run "aetheel projects discover".`)
+  const message = `The agent of the project ${id} is set by the label of its pod.`
+  return new GatewayError('conflict', `${message} Change the label, then run "aetheel projects discover".`)
 }
 
 function defaultName(source: Source): string | undefined {
@@ -335,11 +336,11 @@ function checkName(name: string | undefined): string | undefined {
   if (name === undefined) return undefined
   const trimmed = name.trim()
   if (trimmed !== '' && trimmed.length <= MAX_NAME_CHARACTERS && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(trimmed)) return trimmed
-  throw new GatewayError('request_invalid', `A name is one line of 1 to ${MAX_NAME_CHARACTERS} characters.`)
+  throw new GatewayError('request_invalid', `A name must be one line of 1 to ${MAX_NAME_CHARACTERS} characters.`)
 }
 
 function requireKnown(id: string, project: ProjectRecord | undefined): ProjectRecord {
   if (project) return project
-  const message = `There is no project ${JSON.stringify(id.slice(0, 100))}. GET /projects, or "aetheel projects list", shows them.`
-  throw new GatewayError('not_found', message)
+  const advice = 'List them with "aetheel projects list" or GET /projects.'
+  throw new GatewayError('not_found', `There is no project ${JSON.stringify(id.slice(0, 100))}. ${advice}`)
 }

@@ -39,7 +39,7 @@ export async function readTemplateFiles(
   const paths = entries.map(({ path }) => path)
   const twice = paths.find((path, index) => paths.indexOf(path) !== index)
   if (twice === undefined) return entries
-  const message = `Template ${template.name}: with these values two files are called ${twice}. Give other values.`
+  const message = `Template ${template.name}: these values give two files the name ${twice}. Use other values.`
   throw new GatewayError('request_invalid', message)
 }
 
@@ -70,11 +70,11 @@ async function readBelow(
     const filled = (text: string): string => {
       const unknown = placeholdersIn(text).find((name) => !values.has(name))
       if (unknown === undefined) return fillPlaceholders(text, values)
-      throw new GatewayError('config_invalid', `${place} has {{${unknown}}}, which template.json5 does not name.`)
+      throw new GatewayError('config_invalid', `${place} contains {{${unknown}}}, which template.json5 does not declare.`)
     }
     const name = filled(storedName(child.name))
     if (!isPlainName(name)) {
-      const message = `${place} would be called ${JSON.stringify(name)}, which is no name for a file. Give other values.`
+      const message = `${place} would be named ${JSON.stringify(name)}, which is not a file name. Use other values.`
       throw new GatewayError('request_invalid', message)
     }
     const path = join(parentPath, name)
@@ -88,7 +88,7 @@ async function readBelow(
       entries.push({ kind: 'file', from, path, content, mode: (mode & 0o777) | 0o600 })
     } else {
       // A link could expose any file on the machine.
-      throw new GatewayError('config_invalid', `${place} is neither a file nor a directory. Take it out.`)
+      throw new GatewayError('config_invalid', `${place} is neither a file nor a directory. Remove it.`)
     }
   }
   return entries

@@ -12,7 +12,7 @@ import { fillPlaceholders, placeholdersIn, readTemplateFiles, type TemplateEntry
 export interface TemplateVariable {
   name: string
   description: string
-  /** Absent, a value must be given. May contain `{{project_id}}` and `{{project_name}}`. */
+  /** Without one, a value is required. May contain `{{project_id}}` and `{{project_name}}`. */
   default?: string
   /** A regular expression; the whole value must match. */
   pattern?: string
@@ -45,13 +45,13 @@ const descriptionSchema = z.strictObject({
     .array(
       z.strictObject({
         name: z.string().regex(/^(?!project_)[a-z][a-z0-9_]*$/, {
-          error: 'a variable has small letters, digits and "_", and does not begin with "project_"',
+          error: 'a variable name has lowercase letters, digits and "_", and does not start with "project_"',
         }),
         description: z.string().min(1),
         default: z
           .string()
           .refine((text) => placeholdersIn(text).every((name) => PROJECT_VARIABLES.includes(name)), {
-            error: `may have only ${PROJECT_VARIABLES.map((name) => `{{${name}}}`).join(' and ')} in it`,
+            error: `may contain only ${PROJECT_VARIABLES.map((name) => `{{${name}}}`).join(' and ')}`,
           })
           .exactOptional(),
         pattern: z.string().refine(isPattern, { error: 'must be a regular expression' }).exactOptional(),
@@ -126,7 +126,7 @@ async function templateNames(parent: string): Promise<string[]> {
   try {
     entries = await readdir(parent)
   } catch (error) {
-    const advice = 'Make it, or set TEMPLATE_DIR to another.'
+    const advice = 'Create it, or set TEMPLATE_DIR to another directory.'
     const message = `The templates in ${parent} cannot be read: ${messageOf(error)}. ${advice}`
     throw new GatewayError('config_invalid', message, { cause: error })
   }
@@ -156,7 +156,7 @@ function parseDescription(text: string, directory: string): z.output<typeof desc
   try {
     value = JSON5.parse(text)
   } catch (error) {
-    throw new GatewayError('config_invalid', `${file} is no JSON5: ${messageOf(error)}`, { cause: error })
+    throw new GatewayError('config_invalid', `${file} is not valid JSON5: ${messageOf(error)}`, { cause: error })
   }
   const parsed = descriptionSchema.safeParse(value)
   if (parsed.success) return parsed.data
@@ -185,7 +185,7 @@ function valuesOf(
     if (value === undefined) problems.push(`needs the variable ${name}: ${description}`)
     else if (!isOneLine(value)) problems.push(`${name} must be one line of at most ${MAX_VALUE_CHARACTERS} characters`)
     else if (pattern !== undefined && !anchoredPattern(pattern).test(value)) {
-      problems.push(`${name} is ${JSON.stringify(value)}, which does not match ${pattern}: give another value`)
+      problems.push(`${name} is ${JSON.stringify(value)}, which does not match ${pattern}: use another value`)
     } else values.set(name, value)
   }
   if (problems.length === 0) return values

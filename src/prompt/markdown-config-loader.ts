@@ -1,5 +1,5 @@
-// Reads the operator's prompt files, fresh each time. Nothing found there fails a run: unusable content is left out or
-// cut, and logged.
+// Reads the operator's prompt files each time. Nothing found there fails a run: unusable content is skipped or cut, and
+// logged.
 //
 // Reads synchronously: these are a few small files in the page cache. Asynchronous reads take ten times as long, and a
 // turn waits for them.
@@ -77,7 +77,7 @@ class Reading {
     const skills: Skill[] = []
     for (const [index, { name, file }] of files.entries()) {
       if (this.#bytesLeft === 0) {
-        this.#note(directory, `${files.length - index} skills are left out, since ${TOTAL_RULE}`)
+        this.#note(directory, `${files.length - index} skills are skipped, since ${TOTAL_RULE}`)
         break
       }
       const text = this.#read(file)
@@ -118,7 +118,7 @@ class Reading {
     const picked = matching.includes(usual) ? usual : matching[0]
     if (picked === undefined) return undefined
     for (const name of matching) {
-      if (name !== picked) this.#note(join(directory, name), `not read, since ${picked} stands beside it`)
+      if (name !== picked) this.#note(join(directory, name), `not read, since ${picked} is in the same directory`)
     }
     return join(directory, picked)
   }
@@ -149,7 +149,7 @@ class Reading {
     if (bytes.length <= limit) return this.#decode(file, bytes)
 
     const kept = bytes.subarray(0, characterBoundary(bytes, limit))
-    const rule = limit === FILE_LIMIT_BYTES ? `a file may have ${FILE_LIMIT_BYTES} bytes` : TOTAL_RULE
+    const rule = limit === FILE_LIMIT_BYTES ? `a file may have at most ${FILE_LIMIT_BYTES} bytes` : TOTAL_RULE
     // If it does not appear larger, the file may be growing, or not report its size.
     const size = Math.max(stat.size, bytes.length)
     const problem = `only the first ${kept.length} of ${size} bytes are used, since ${rule}`
@@ -158,7 +158,7 @@ class Reading {
   }
 
   #decode(file: string, bytes: Buffer): string {
-    if (!isUtf8(bytes)) this.#note(file, 'not valid UTF-8; save it as UTF-8, since unreadable characters were replaced')
+    if (!isUtf8(bytes)) this.#note(file, 'not valid UTF-8; unreadable characters were replaced, so save it as UTF-8')
     // TextDecoder drops the byte order mark.
     return new TextDecoder().decode(bytes).replaceAll(/\r\n?/g, '\n')
   }
@@ -169,7 +169,7 @@ class Reading {
   }
 }
 
-const TOTAL_RULE = `all files together may have ${TOTAL_LIMIT_BYTES} bytes`
+const TOTAL_RULE = `all files together may have at most ${TOTAL_LIMIT_BYTES} bytes`
 
 /** Does not rely on the file's size: it may grow while it is read. */
 function readUpTo(descriptor: number, limit: number): Buffer {

@@ -2,8 +2,8 @@
 //
 // Invariants:
 // - A slot becomes a message under its own id, so it runs once, whichever gateway sees that it is due.
-// - Everything up to `lastSlot` has been handled: run, or skipped for a recorded reason. It is written after the
-//   message.
+// - Everything up to `lastSlot` has been handled: run, or skipped for a recorded reason. `lastSlot` is written after
+//   the message.
 
 import { randomUUID } from 'node:crypto'
 import type { Acceptance, ChannelHost } from '../channels/types.js'
@@ -28,7 +28,7 @@ interface CronRunnerOptions {
 
 /** A slot noticed later than this was missed. */
 const LATE_MS = 60_000
-/** Missed slots older than this are not made up for. */
+/** Missed slots older than this are skipped. */
 const CATCH_UP_MS = 24 * 3_600_000
 
 export class CronRunner {
@@ -56,7 +56,7 @@ export class CronRunner {
     const { store } = this.options
     const job = findCronJob(name, await store.cronJobs.list())
     if (await isUnfinished(store, job)) {
-      throw new GatewayError('request_invalid', `The job ${job.name} is still worked on. Wait, or stop it with /stop.`)
+      throw new GatewayError('request_invalid', `The job ${job.name} has not finished. Wait, or stop it with /stop.`)
     }
     const acceptance = await this.#enqueue(job, `cron:${job.id}:run:${randomUUID()}`)
     if (acceptance.status === 'refused') throw new GatewayError('too_many', acceptance.reason)
@@ -132,9 +132,9 @@ export class CronRunner {
 
 async function problemOf(tables: Tables, job: CronJob, slot: number, now: number): Promise<string | undefined> {
   const lateMs = now - slot
-  if (lateMs > LATE_MS && job.catchUp === 'skip') return 'No gateway ran at that time.'
-  if (lateMs > CATCH_UP_MS) return 'No gateway ran at that time, nor in the 24 hours after it.'
-  if (await isUnfinished(tables, job)) return 'The time before was still worked on.'
+  if (lateMs > LATE_MS && job.catchUp === 'skip') return 'No gateway was running at that time.'
+  if (lateMs > CATCH_UP_MS) return 'No gateway was running at that time or in the 24 hours after it.'
+  if (await isUnfinished(tables, job)) return 'The previous run had not finished.'
   return undefined
 }
 

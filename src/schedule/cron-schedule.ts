@@ -3,7 +3,7 @@ import { timeZone as timeZoneSchema } from '../config/heartbeat.js'
 import { GatewayError } from '../errors.js'
 
 const MINUTE_MS = 60_000
-const FORM = 'Write five fields, as "0 9 * * MON-FRI": minute, hour, day of the month, month, day of the week.'
+const FORM = 'Use five fields, such as "0 9 * * MON-FRI": minute, hour, day of the month, month, day of the week.'
 
 /**
  * A cron schedule in one time zone. When the clocks change, an entry for a single time of day still runs exactly once
@@ -16,14 +16,14 @@ export class CronSchedule {
   /** Contract: throws `request_invalid` if it cannot be parsed. */
   constructor(expression: string, timeZone: string) {
     if (!timeZoneSchema().safeParse(timeZone).success) {
-      const advice = 'Write the name of one, such as Europe/Berlin.'
-      throw new GatewayError('request_invalid', `There is no time zone "${timeZone}". ${advice}`)
+      const advice = 'Use a name such as Europe/Berlin.'
+      throw new GatewayError('request_invalid', `Unknown time zone "${timeZone}". ${advice}`)
     }
     try {
       this.#cron = new Cron(withoutDates(expression), { timezone: timeZone, paused: true, mode: '5-part' })
     } catch (error) {
       const problem = (error as Error).message.replace(/^\w+: /, '').replace(/\.$/, '')
-      throw new GatewayError('request_invalid', `The schedule "${expression}" cannot be read: ${problem}. ${FORM}`)
+      throw new GatewayError('request_invalid', `Invalid schedule "${expression}": ${problem}. ${FORM}`)
     }
   }
 

@@ -6,5 +6,5 @@ export function findCronJob(wanted: string, jobs: CronJob[]): CronJob {
   const byName = jobs.filter(({ name }) => name === wanted)
   const found = byName.length > 0 ? byName : jobs.filter(({ id }) => wanted.length >= 4 && id.startsWith(wanted))
   const none = `There is no job ${wanted}. "aetheel cron list" shows them.`
-  return onlyOne(found, none, `More than one job is meant by ${wanted}. Type more of its id.`)
+  return onlyOne(found, none, `${wanted} matches more than one job. Type more of the id.`)
 }

@@ -54,7 +54,7 @@ interface BeatPrompt {
 
 /** A slot noticed later than this is missed. Well below a minute, after which the next may be due. */
 const LATE_MS = 30_000
-/** For a turn whose agent reported no usage: a budget that ignored it would be none. */
+/** For a turn whose agent reported no usage: ignoring it would defeat the budget. */
 const UNCOUNTED_TURN_TOKENS = 15_000
 const KEPT_MS = 31 * 24 * 3_600_000
 
@@ -117,12 +117,12 @@ export class Heartbeat {
       return { reason: 'no-file', note: 'heartbeat.md is missing or lists nothing to do.' }
     }
     if (await this.#isBusy(destination)) {
-      return { reason: 'busy', note: 'A message of the conversation was worked on, or waited.' }
+      return { reason: 'busy', note: 'The conversation had a message waiting or running.' }
     }
     const { found, problem } = await this.#probe(heartbeat, signal)
     const today = startOfDay(now, zone)
     if (problem !== undefined) {
-      const missing = `The check of the heartbeat could not be started, so nobody looks. ${problem}`
+      const missing = `The heartbeat check could not be started, so the agent is not woken. ${problem}`
       await this.#notifyOnce(destination, missing, `heartbeat-check:${today}`)
       return { reason: 'probe-missing', note: missing }
     }
@@ -133,8 +133,8 @@ export class Heartbeat {
     const last = await store.heartbeats.last()
     const wasQuiet = last?.state === 'answered' && !last.wasTold
     if (heartbeat.whenUnchanged === 'skip' && wasQuiet && last.digest === prompt.digest) {
-      const what = heartbeat.probe ? 'heartbeat.md and what the check prints are' : 'heartbeat.md is'
-      return { reason: 'unchanged', note: `Nothing was found the last time, and ${what} as before.` }
+      const what = heartbeat.probe ? 'heartbeat.md and the output of the check have' : 'heartbeat.md has'
+      return { reason: 'unchanged', note: `The last heartbeat found nothing, and ${what} not changed.` }
     }
     const note = await this.#overBudget(heartbeat, now)
     if (note === undefined) return prompt
@@ -166,9 +166,10 @@ export class Heartbeat {
     const tokens = tokensOf(usage)
     if (tokens < heartbeat.dailyTokens) return undefined
     const cost = usage.costUsd === undefined ? '' : `, for about ${usage.costUsd.toFixed(2)} USD`
-    const used = `${formatCount(tokens)} of ${formatCount(heartbeat.dailyTokens)} tokens in ${describeTurns(usage)}${cost}`
+    const share = `${formatCount(tokens)} of ${formatCount(heartbeat.dailyTokens)} tokens`
+    const used = `${share} in ${describeTurns(usage)}${cost}`
     const until = describeTime(startOfNextDay(now, zone), zone)
-    return `Heartbeats have used ${used} today, so they pause until ${until}. "dailyTokens" sets how many they may use.`
+    return `Heartbeats have used ${used} today, so they pause until ${until}. Set "dailyTokens" to change the limit.`
   }
 
   async #notifyOnce({ channel, place, author }: Destination, note: string, id: string): Promise<void> {
@@ -234,7 +235,7 @@ export function tokensOf({ tokens, uncountedTurns }: Usage): number {
 export function describeTurns({ turns, uncountedTurns }: Usage): string {
   const all = turns === 1 ? '1 turn' : `${turns} turns`
   if (uncountedTurns === 0) return all
-  return `${all} (${uncountedTurns} told no count: ${formatCount(UNCOUNTED_TURN_TOKENS)} each)`
+  return `${all} (${uncountedTurns} reported no usage, estimated at ${formatCount(UNCOUNTED_TURN_TOKENS)} each)`
 }
 
 export function formatCount(count: number): string {

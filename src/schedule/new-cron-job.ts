@@ -35,20 +35,20 @@ export async function addCronJob(
 ): Promise<{ job: NewCronJob; nextAt: number }> {
   const { name, prompt = '', command = [], projectId, session = 'own', catchUp = 'once' } = request
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,99}$/u.test(name)) {
-    throw invalid(`"${name}" is no name for a job. Use up to 100 letters, digits, dots, dashes and underscores.`)
+    throw invalid(`"${name}" is not a job name. Use up to 100 letters, digits, dots, dashes and underscores.`)
   }
   if ((prompt.trim() === '') === (command.length === 0)) {
     throw invalid('A job needs either a prompt for the agent, as --prompt "…", or a command after "--".')
   }
   if (command[0]?.trim() === '') throw invalid('The command of a job needs an executable.')
   if (projectId !== undefined && session === 'shared') {
-    const advice = 'Leave out --session shared, or choose the project in the conversation with /project.'
-    throw invalid(`A job in a project of its own cannot share the session of the conversation. ${advice}`)
+    const advice = 'Omit --session shared, or choose the project in the conversation with /project.'
+    throw invalid(`A job with its own project cannot share the session of the conversation. ${advice}`)
   }
   const timeZone = request.timeZone ?? machineTimeZone()
   const schedule = request.schedule.trim()
   const nextAt = new CronSchedule(schedule, timeZone).next(now())
-  if (nextAt === undefined) throw invalid(`The schedule "${schedule}" never comes: there is no such day.`)
+  if (nextAt === undefined) throw invalid(`The schedule "${schedule}" never runs: there is no such day.`)
   const target = parseTarget(request.to)
   if (projectId !== undefined && !(await store.projects.get(projectId))) {
     throw new GatewayError('not_found', `There is no project ${projectId}. "aetheel projects" shows them.`)
@@ -57,7 +57,7 @@ export async function addCronJob(
   const job = defined({ id: newId(), name, schedule, timeZone, work, ...target, projectId, session, catchUp })
   if (await store.cronJobs.add(job, now())) return { job, nextAt }
   const advice = `Choose another name, or remove that one: aetheel cron rm ${name}`
-  throw new GatewayError('conflict', `There is a job ${name} already. ${advice}`)
+  throw new GatewayError('conflict', `A job named ${name} already exists. ${advice}`)
 }
 
 function invalid(message: string): GatewayError {

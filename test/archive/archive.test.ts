@@ -156,7 +156,7 @@ run \`id-13\`, model \`opus\`
     await write(id)
     await say('2025-03-03T10:00:00Z', 'Hello again')
     await write(await answer('2025-03-03T10:00:05Z', 'Hi'))
-    // It would be corrected if it were read.
+    // Reading it would correct it.
     writeFileSync(fileOf('2025-03-01.md'), 'Not looked at')
     await say('2025-03-05T10:00:00Z', 'Hello again')
     await write(await answer('2025-03-05T10:00:05Z', 'Hi'))

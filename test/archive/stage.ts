@@ -23,7 +23,7 @@ export interface Stage {
   log: RecordingLog
   /** Accepts a message; `at` is an ISO time. */
   say(at: string, text: string, options?: { address?: string; author?: string }): Promise<string>
-  /** Works on the next message. Returns the conversation's id. */
+  /** Runs the next message. Returns the conversation's id. */
   work(at: string, settle: (runId: string) => Settlement): Promise<string>
   answer(at: string, text: string, reply?: Partial<Reply>): Promise<string>
   fileOf(name: string, address?: string): string

@@ -45,7 +45,7 @@ describeBrowser('running a gateway', (browser) => {
       .innerText()
     await form.getByLabel('Model').fill('opus')
     await form.getByRole('button', { name: 'Create project' }).click()
-    await form.getByRole('alert').getByText('is no id of a project').waitFor()
+    await form.getByRole('alert').getByText('is not a project id').waitFor()
     const typed = await form.getByLabel('Name', { exact: true }).inputValue()
     await form.getByLabel('Id').fill('')
     await form.getByRole('button', { name: 'Create project' }).click()

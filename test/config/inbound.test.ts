@@ -62,12 +62,12 @@ describe('inbound.reply', () => {
   })
 
   it.each([
-    [{ mode: 'command' }, 'agent: is missing: say which agent answers, such as agent: { kind: "claude" }'],
+    [{ mode: 'command' }, 'agent: is missing: name the agent that answers, such as agent: { kind: "claude" }'],
     [{ mode: 'text' }, 'text: is missing: in mode "text" it is the answer'],
-    [{ ...CLAUDE, text: 'hi' }, 'text: is for mode "text" alone: set that mode, or take the text out'],
+    [{ ...CLAUDE, text: 'hi' }, 'text: is only for mode "text": set that mode, or remove the text'],
     [
       { ...CLAUDE, mode: 'text', text: 'hi' },
-      'mode: in mode "text" no agent answers: take agent and command out, or write mode: "command"',
+      'mode: in mode "text" no agent answers: remove agent and command, or set mode: "command"',
     ],
     [{ ...CLAUDE, allowFrom: ['0151'] }, 'allowFrom[0]: "0151" is neither "*" nor a number such as +4915112345678'],
     [{ ...CLAUDE, command: 'claude' }, 'command: must be a list'],
@@ -86,14 +86,14 @@ describe('inbound.reply', () => {
     ],
     [
       { ...CLAUDE, claudeOutputFormat: 'json' },
-      'claudeOutputFormat: is no more: write agent: { kind: "claude", format: "json" }, or leave the format out',
+      'claudeOutputFormat: was removed: use agent: { kind: "claude", format: "json" }, or omit the format',
     ],
     [{ ...CLAUDE, mediaUrl: 'foo' }, 'mediaUrl: must be a URL that begins with https:// or http://'],
-    [{ ...CLAUDE, template: 'x' }, 'template: is no more: put it into command, before {{Body}}'],
-    [{ ...CLAUDE, session: { store: 'x' } }, 'session.store: is no more: sessions are kept in the database'],
+    [{ ...CLAUDE, template: 'x' }, 'template: was removed: put it into command, before {{Body}}'],
+    [{ ...CLAUDE, session: { store: 'x' } }, 'session.store: was removed: sessions are kept in the database'],
     [
       { ...CLAUDE, session: { sessionArgBeforeBody: true } },
-      'session.sessionArgBeforeBody: is no more: the message goes by stdin, behind all arguments',
+      'session.sessionArgBeforeBody: was removed: the message is passed on stdin, not among the arguments',
     ],
     [{ ...CLAUDE, timeoutSecond: 5 }, 'timeoutSecond: unknown key; did you mean "timeoutSeconds"?'],
   ])('refuses %j with what to do', (reply, problem) => {
@@ -105,8 +105,8 @@ describe('inbound.reply', () => {
   it('says where keys belong that earlier relays had one level up', () => {
     const { problems } = load({ inbound: { reply: CLAUDE, allowFrom: [NUMBER], messagePrefix: 'x' } })
     expect(problems.map((problem) => problem.replace(/^.*?: /, ''))).toEqual([
-      'inbound.allowFrom: belongs into inbound.reply: write it there',
-      'inbound.messagePrefix: is no more: use inbound.reply.bodyPrefix',
+      'inbound.allowFrom: belongs in inbound.reply: move it there',
+      'inbound.messagePrefix: was removed: use inbound.reply.bodyPrefix',
     ])
   })
 
@@ -121,13 +121,13 @@ describe('inbound.reply', () => {
     }
     const { config } = load({ ...TWILIO, inbound: { reply }, publicUrl: 'http://gateway.example/' })
     expect(config.warnings.map((warning) => warning.replace(/^.*?: /, ''))).toEqual([
-      'inbound.reply.allowFrom: "*" lets everybody who knows the number use your agents; name the numbers.',
-      'inbound.reply.agent.format: with "text" the agent tells no session, so every message begins a new one.',
-      'inbound.reply.command: starts codex, but agent.kind is claude: name an executable of that agent.',
-      'inbound.reply.agent.identityPrefix: is no template: what stands in {{ and }} is sent as it is.',
-      'inbound.reply.responsePrefix: is no template: what stands in {{ and }} is sent as it is.',
-      'inbound.reply.mediaMaxMb: WhatsApp takes no file of more than 16 MB.',
-      'publicUrl: messages travel readable to others over http: use https.',
+      'inbound.reply.allowFrom: "*" lets anyone who knows the number use your agents; list the allowed numbers.',
+      'inbound.reply.agent.format: with "text" the agent reports no session, so every message starts a new one.',
+      "inbound.reply.command: starts codex, but agent.kind is claude: use that agent's executable.",
+      'inbound.reply.agent.identityPrefix: is not a template: placeholders in {{ }} are sent as written.',
+      'inbound.reply.responsePrefix: is not a template: placeholders in {{ }} are sent as written.',
+      'inbound.reply.mediaMaxMb: WhatsApp rejects files larger than 16 MB.',
+      'publicUrl: http does not encrypt messages: use https.',
     ])
   })
 })
@@ -142,7 +142,7 @@ describe('the account of Twilio', () => {
   it.each([
     [
       { twilioAuthToken: 'x' },
-      ['twilioAuthToken: needs TWILIO_ACCOUNT_SID beside it: set that one, or take this one out'],
+      ['twilioAuthToken: needs TWILIO_ACCOUNT_SID: set that too, or remove this setting'],
     ],
     [
       { twilioAccountSid: SID },
@@ -153,11 +153,11 @@ describe('the account of Twilio', () => {
     ],
     [
       { ...TWILIO, twilioApiKey: 'SK1' },
-      ['twilioAccountSid: TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or none'],
+      ['twilioAccountSid: TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or neither'],
     ],
     [
       { twilioAccountSid: 'AC1' },
-      ['twilioAccountSid: must be the Account SID of Twilio: AC and 32 hexadecimal digits'],
+      ['twilioAccountSid: must be a Twilio Account SID: AC and 32 hexadecimal digits'],
     ],
     [
       {
@@ -167,11 +167,11 @@ describe('the account of Twilio', () => {
         twilioApiSecret: 's',
         publicUrl: 'https://x.example',
       },
-      ['publicUrl: webhooks are checked with TWILIO_AUTH_TOKEN: set it'],
+      ['publicUrl: needs TWILIO_AUTH_TOKEN to verify webhooks'],
     ],
     [
       { ...TWILIO, publicUrl: 'https://x.example', httpEnabled: false },
-      ['publicUrl: webhooks come by the HTTP server: take out HTTP_ENABLED=false, or PUBLIC_URL'],
+      ['publicUrl: webhooks need the HTTP server: remove HTTP_ENABLED=false or PUBLIC_URL'],
     ],
   ])('is refused when something is missing: %#', (settings, expected) => {
     expect(load(settings).problems.map((problem) => problem.replace(/^.*?: /, ''))).toEqual(expected)
@@ -179,7 +179,7 @@ describe('the account of Twilio', () => {
 
   it('says that nobody may write yet', () => {
     expect(load(TWILIO).config.warnings).toEqual([
-      expect.stringContaining('nobody may write yet: name your number in inbound.reply.allowFrom'),
+      expect.stringContaining('nobody can write yet: add your number to inbound.reply.allowFrom'),
     ])
   })
 })
@@ -213,11 +213,11 @@ describe('the heartbeat', () => {
   it.each([
     [
       { everyMinutes: 1440, activeHours: { from: '08:00', to: '22:00' }, timeZone: 'Europe/Berlin' },
-      'heartbeat.activeHours: hold no time that is due: times are counted from 00:00 UTC. Write shorter everyMinutes, or longer hours.',
+      'heartbeat.activeHours: no heartbeat falls within these hours: intervals are counted from 00:00 UTC. Shorten everyMinutes, or extend the hours.',
     ],
     [
       { everyMinutes: 30, to: `whatsapp:${NUMBER}` },
-      'heartbeat.dailyTokens: is only estimated: with agent.format "text" no tokens are told.',
+      'heartbeat.dailyTokens: is only estimated: with agent.format "text" the agent reports no tokens.',
     ],
   ])('that may not do what is meant causes a warning: %j', (heartbeat, warning) => {
     const reply = { agent: { kind: 'claude', format: 'text' } }
@@ -232,15 +232,15 @@ describe('the heartbeat', () => {
   it.each([
     [
       { heartbeat: { everyMinutes: 5 } },
-      'heartbeat.everyMinutes: there is nobody to tell: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID',
+      'heartbeat.everyMinutes: has no recipient: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID',
     ],
     [
       { heartbeat: { everyMinutes: 5 }, inbound: { reply: { ...CLAUDE, heartbeatMinutes: 5 } } },
-      'heartbeat.everyMinutes: inbound.reply.heartbeatMinutes says it, too: keep one of them',
+      'heartbeat.everyMinutes: inbound.reply.heartbeatMinutes is set too: keep only one of them',
     ],
     [
       { heartbeat: { everyMinutes: 5, to: 'whatsapp:0151' } },
-      'heartbeat.to: "0151" is no phone number in the international form, such as +4915112345678.',
+      'heartbeat.to: "0151" is not a phone number in international format, such as +4915112345678.',
     ],
     [
       { heartbeat: { everyMinutes: 5, to: 'terminal:x', timeZone: 'Mars/Olympus' } },

@@ -21,12 +21,12 @@ describe('an OpenCode server in the configuration', () => {
     [{ ...HOME, OPENCODE_MANAGED: 'true' }, ['OPENCODE_MANAGED: does nothing without opencodeEnabled.']],
     [
       { ...ENABLED, OPENCODE_PASSWORD: 'secret', OPENCODE_URL: 'http://build.example:4096' },
-      ['OPENCODE_URL: prompts and the password travel readable to others over http: use https.'],
+      ['OPENCODE_URL: http does not encrypt prompts and the password: use https.'],
     ],
     [
       ENABLED,
       [
-        'OPENCODE_ENABLED: no password is set: on an OpenCode server that has none either, everybody who reaches it can run commands as its user. Start it with OPENCODE_SERVER_PASSWORD, and set opencodePassword.',
+        'OPENCODE_ENABLED: no password is set: if the OpenCode server has none either, anyone who can reach it can run commands as its user. Start it with OPENCODE_SERVER_PASSWORD and set opencodePassword.',
       ],
     ],
   ])('is warned about: %o', (variables, warnings) => {
@@ -39,7 +39,7 @@ describe('an OpenCode server in the configuration', () => {
     ['OPENCODE_PASSWORD', 'secret'],
   ])('is refused if it is both managed and has %s', (name, value) => {
     expect(() => loadConfig({ ...MANAGED, [name]: value })).toThrow(
-      `${name}: is for a server that runs already. Leave it out, or set opencodeManaged to false`,
+      `${name}: is for a server that is already running. Remove it, or set opencodeManaged to false`,
     )
   })
 

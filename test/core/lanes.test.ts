@@ -146,7 +146,7 @@ it('keeps the order of every key, whatever fails and however long each takes', a
           lanes.run(key, work).catch(() => (failures += 1))
         }
         await lanes.idle()
-        // Whoever asked hears of it a moment later.
+        // The caller is notified a moment later.
         await new Promise(setImmediate)
         const expected = Object.fromEntries(
           [...new Set(works.map(({ key }) => key))].map((key) => [

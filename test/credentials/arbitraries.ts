@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { MARK } from '../../src/credentials/scrubber.js'
 
-/** Of few characters, so that they overlap, begin alike and stand in texts by chance; or of all there are. */
+/** Of a few characters, so that they overlap, share prefixes and occur in texts by chance; or of any characters. */
 export const secret = fc
   .oneof(
     fc.string({ unit: fc.constantFrom('a', 'b', '\n', '"'), minLength: 6, maxLength: 9 }),

@@ -64,7 +64,7 @@ describeEngines('the credential store', (engine) => {
     const { credentials } = await setup(engine)
     await expect(credentials.set('site', name, 'some value', 'variable')).rejects.toMatchObject({
       code: 'request_invalid',
-      message: expect.stringMatching(/^The name of a credential is that of a variable: /),
+      message: expect.stringMatching(/^A credential name has at most 100 capital letters, /),
     })
   })
 
@@ -74,7 +74,7 @@ describeEngines('the credential store', (engine) => {
       const { credentials } = await setup(engine)
       await expect(credentials.set('site', name, 'some value', 'variable')).rejects.toMatchObject({
         code: 'request_invalid',
-        message: `${name} decides how programs are run, and cannot be a credential. Use another.`,
+        message: `${name} controls how programs run and cannot be a credential. Use another name.`,
       })
     },
   )
@@ -83,7 +83,7 @@ describeEngines('the credential store', (engine) => {
     ['is too short to be hidden', '12345', /^The value needs at least 6 characters/],
     ['is too short except for white space', ' 12345\n', /^The value needs at least 6 characters/],
     ['is too large', 'ä'.repeat(32 * 1024 + 1), /^The value is larger than 64 KB/],
-    ['has a NUL', 'secret\0value', /^The value has a NUL in it/],
+    ['has a NUL', 'secret\0value', /^The value contains a NUL/],
     ['is no text', 'secret\uD800value', /^The value is not valid text/],
   ])('refuses a value that %s, without quoting it', async (_, value, message) => {
     const { credentials } = await setup(engine)
@@ -104,7 +104,7 @@ describeEngines('the credential store', (engine) => {
     const { credentials } = await setup(engine)
     await expect(credentials.set('nowhere', 'A_TOKEN', 'some value', 'variable')).rejects.toMatchObject({
       code: 'not_found',
-      message: 'There is no project nowhere. Look its id up, or leave it out for all.',
+      message: 'There is no project nowhere. Check its id, or omit it for all projects.',
     })
   })
 
@@ -118,7 +118,7 @@ describeEngines('the credential store', (engine) => {
     await store.credentials.removeAllOf('shop')
     await expect(credentials.remove('site', 'A_TOKEN')).rejects.toMatchObject({
       code: 'not_found',
-      message: 'There is no credential A_TOKEN of the project site. "aetheel credentials list" shows those there are.',
+      message: 'There is no credential A_TOKEN of the project site. List them with "aetheel credentials list".',
     })
     expect((await credentials.list()).map(({ owner, name }) => `${owner}/${name}`)).toEqual([
       '/A_TOKEN',
@@ -220,7 +220,7 @@ describeEngines('the credential store', (engine) => {
     const [row] = await store.credentials.list()
     if (row) await store.credentials.put({ ...row, owner, name }, NOW)
     await credentials.remove('site', 'A_TOKEN')
-    const problem = 'It was changed in the database, or moved there from another place. Set it again.'
+    const problem = 'It was changed or moved in the database. Set it again.'
     await expect(credentials.valuesFor(owner)).rejects.toMatchObject({
       code: 'store_corrupt',
       message: `The credential ${name} cannot be opened. ${problem}`,

@@ -251,7 +251,7 @@ const NOW = 1_800_000_000_123
 /** Where the secret goes. */
 const HERE = '\u{1F511}here\u{1F511}'
 
-/** Parts the text before it from the text after it. */
+/** Separates the text before it from the text after it. */
 const tool: AgentEventBody = { type: 'tool_use', toolId: '1', toolName: 'read', toolInput: {} }
 const notice: AgentEventBody = { type: 'notice', content: 'n' }
 

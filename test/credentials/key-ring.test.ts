@@ -44,7 +44,7 @@ describe('a key ring', () => {
     const opened = [...changed, ...cut].filter((other) => {
       const answer = outcome(() => ring.open({ keyId, sealed: other.toString('base64') }, ABOUT))
       return (
-        answer !== 'store_corrupt: It was changed in the database, or moved there from another place. Set it again.'
+        answer !== 'store_corrupt: It was changed or moved in the database. Set it again.'
       )
     })
     expect(opened).toEqual([])
@@ -67,8 +67,8 @@ describe('a key ring', () => {
       outcome(() => new KeyRing(other).open(sealed, ABOUT)),
       outcome(() => new KeyRing({ ...other, masterKey }).open(sealed, ABOUT)),
     ]).toEqual([
-      `config_invalid: Its key ${sealed.keyId} is not in ${other.file}. Put the key back, or set it again.`,
-      `config_invalid: Its key ${sealed.keyId} is neither in AETHEEL_MASTER_KEY nor in ${other.file}. Put the key back, or set it again.`,
+      `config_invalid: Its key ${sealed.keyId} is not in ${other.file}. Restore the key, or set the credential again.`,
+      `config_invalid: Its key ${sealed.keyId} is neither in AETHEEL_MASTER_KEY nor in ${other.file}. Restore the key, or set the credential again.`,
     ])
   })
 
@@ -78,7 +78,7 @@ describe('a key ring', () => {
     ring.seal('hunter22', ABOUT)
     chmodSync(file, mode)
     expect(outcome(() => ring.seal('hunter22', ABOUT))).toBe(
-      `config_invalid: The key file ${file} cannot be used. Others may read it. Run "chmod 600" on it; better, then rotate.`,
+      `config_invalid: The key file ${file} cannot be used. Other users can read it. Run "chmod 600" on it, then rotate the key.`,
     )
   })
 
@@ -92,7 +92,7 @@ describe('a key ring', () => {
     const { home, file } = setup()
     writeFileSync(file, content, { mode: 0o600 })
     expect([outcome(() => new KeyRing({ home }).seal('hunter22', ABOUT)), readFileSync(file, 'utf8')]).toEqual([
-      expect.stringMatching(/^config_invalid: The key file .* It is damaged\. Put a backup in its place/),
+      expect.stringMatching(/^config_invalid: The key file .* It is damaged\. Restore a backup/),
       content,
     ])
   })
@@ -101,7 +101,7 @@ describe('a key ring', () => {
     const { home, file } = setup()
     mkdirSync(file, 0o700)
     expect(outcome(() => new KeyRing({ home }).seal('hunter22', ABOUT))).toBe(
-      `config_invalid: The key file ${file} cannot be used. It is no file. Move it away; a new one is made.`,
+      `config_invalid: The key file ${file} cannot be used. It is not a file. Move it away; a new one is created.`,
     )
   })
 
@@ -125,7 +125,7 @@ describe('a key ring', () => {
     'refuses the AETHEEL_MASTER_KEY %j without quoting it',
     (masterKey) => {
       expect(outcome(() => new KeyRing({ home: setup().home, masterKey }))).toBe(
-        'config_invalid: AETHEEL_MASTER_KEY must be 32 bytes in base64. "openssl rand -base64 32" makes one. Earlier ones may follow behind commas.',
+        'config_invalid: AETHEEL_MASTER_KEY must be 32 bytes in base64. Generate one with "openssl rand -base64 32". Earlier keys may follow, separated by commas.',
       )
     },
   )

@@ -121,7 +121,7 @@ it('an agent that never listens is reported as one-shot for now', async () => {
   const stage = new Stage(onTestFinished)
   const program = `#!/bin/sh\ncase " $* " in *' --input-format '*) exit 1 ;; esac\nexec ${WARM_AGENT} "$@"\n`
   const config = stage.config({ BACKEND_CLI_PATH: stage.executable('deaf', program), AGENT_MODE: 'live' })
-  // While it is left alone.
+  // While it is idle.
   const now = () => 0
   const agents = new ConfiguredAgents(config, { environment: stage.environment, log: stage.log, now })
   onTestFinished(() => agents.stop())

@@ -50,7 +50,7 @@ describe('a database file', () => {
     database.pragma('wal_autocheckpoint = 0')
     database.exec('create table kept (text)')
     for (let number = 0; number < 50; number += 1) database.exec(`insert into kept values ('${'x'.repeat(2_000)}')`)
-    // As far as a checkpoint had come: the header with its number of pages, and none of the pages behind it.
+    // As after an interrupted checkpoint: the header with its number of pages, but none of those pages.
     copyFileSync(`${file}.open`, file)
     copyFileSync(`${file}.open-wal`, `${file}-wal`)
     database.close()
@@ -84,7 +84,7 @@ describe('a database file', () => {
     })
     for (let index = 0; index < 5; index += 1) await channel.say('a', `${index} ${'long '.repeat(10_000)}`)
     await expect.poll(() => channel.replies.length).toEqual(5)
-    // So that all of it stands in the file itself and not in the log beside it.
+    // So that everything is in the file itself and not in the log next to it.
     await pragma(gateway, 'wal_checkpoint(TRUNCATE)')
     await stop()
     const file = databaseFile(config)
@@ -106,7 +106,7 @@ describe('a data directory', () => {
       places.map((place) => ({
         code: 'store_unavailable',
         message: expect.stringMatching(
-          new RegExp(`^The data directory ${place} cannot be made: .* Set AETHEEL_HOME to another\\.$`),
+          new RegExp(`^The data directory ${place} cannot be created: .* Set AETHEEL_HOME to another directory\\.$`),
         ),
       })),
     )
@@ -138,7 +138,7 @@ describe('a data directory', () => {
 })
 
 describe('a full disk', () => {
-  /** As large as it is now, or as large as it likes. */
+  /** Limits it to its present size, or lifts the limit. */
   async function limit(gateway: Gateway, isFull: boolean): Promise<void> {
     await pragma(gateway, `max_page_count = ${isFull ? 1 : 1_000_000_000}`)
   }
@@ -193,7 +193,7 @@ describe('a full disk', () => {
 describe('a DATABASE_URL', () => {
   const PASSWORD = 'correct-horse'
 
-  /** Whatever is said anywhere, with causes and all. */
+  /** Everything that is printed anywhere, including causes. */
   async function refused(stage: Stage, DATABASE_URL: string) {
     const error: unknown = await stage.start({ DATABASE_URL }).then(
       () => undefined,

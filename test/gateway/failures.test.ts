@@ -1,4 +1,4 @@
-// What becomes of a message whose agent pauses, takes too long or fails for a while, in a whole gateway.
+// What happens to a message whose agent pauses, times out or fails for a while, in a whole gateway.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -81,7 +81,7 @@ describe.concurrent('an agent that has used up its turns', () => {
   })
 })
 
-/** Pauses twice; then its session is refused, as one is in which tools were used, and a fresh one says what it was asked. */
+/** Pauses twice; then its session is refused, like one in which tools were used, and a fresh one repeats its prompt. */
 const FORGETFUL_AGENT = `#!/usr/bin/env node
 import { appendFileSync, readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -201,7 +201,7 @@ describe.concurrent('a message that is tried again', () => {
   })
 })
 
-/** A gateway whose agent has taken too long for a message, up to the log entry. */
+/** A gateway whose agent has timed out on a message, up to the log entry. */
 async function hangs(stage: Stage, logged: string, settings: NodeJS.ProcessEnv): Promise<RunningGateway> {
   const running = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT, QUERY_TIMEOUT_MS: '5000', ...settings })
   await running.channel.say('a', steps({ hold: 'never' }))

@@ -18,7 +18,7 @@ cat > /dev/null
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"%s"}\\n' "$PWD $*"
 `
 
-/** Names a file, and says whether it was told that it may. */
+/** Names a file, and says whether it was told that it may send one. */
 const FILE_AGENT = `#!/bin/sh
 cat > /dev/null
 case "$*" in *--append-system-prompt-file*) ;; *) set -- --append-system-prompt-file /dev/null ;; esac

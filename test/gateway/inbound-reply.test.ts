@@ -1,4 +1,4 @@
-// Messages of WhatsApp through a whole gateway, as `inbound.reply` says.
+// WhatsApp messages through a whole gateway, configured by `inbound.reply`.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

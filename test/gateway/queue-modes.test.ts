@@ -1,4 +1,4 @@
-// What happens to messages that come while an agent works, through a whole gateway and a warm process.
+// What happens to messages that arrive while an agent works, through a whole gateway and a warm process.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

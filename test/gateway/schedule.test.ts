@@ -8,13 +8,13 @@ import { openTestStore } from '../kit/engines.js'
 import { Stage, TestChannel } from '../kit/stage.js'
 import { scheduleConfig, ScheduleStage } from '../schedule/stage.js'
 
-/** Answers with the content of a file beside it. */
+/** Answers with the content of a file next to it. */
 const FILE_AGENT = `#!/bin/sh
 cat > /dev/null
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"%s"}\\n' "$(cat "$(dirname "$0")/answer")"
 `
 
-/** A gateway whose Discord is the test, controlled as by a command. */
+/** A gateway whose Discord is the test, controlled as if by a command. */
 async function setup() {
   const stage = new Stage(onTestFinished)
   const promptDir = stage.makeDirectory('prompt')

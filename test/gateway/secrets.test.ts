@@ -13,7 +13,7 @@ import { Stage, TestChannel } from '../kit/stage.js'
 
 const SECRET = 'sk-known-0123456789'
 
-/** Tells its credential wherever it can: when it asks, in its tool, in its text, in its answer; and when it fails. */
+/** Leaks its credential wherever it can: when it asks, in its tool, in its text, in its answer, and when it fails. */
 const LEAKING_AGENT = `#!/usr/bin/env node
 import { createInterface } from 'node:readline'
 if (process.argv.includes('--version')) {

@@ -1,5 +1,5 @@
-// One message's walk: in which order it is recorded, worked on and answered. Whatever happens between two commits is
-// done again, or lost, when the gateway ends there.
+// One message's walk: the order in which it is recorded, run and answered. Whatever happens between two commits is done
+// again, or lost, if the gateway ends there.
 
 import { expect, test } from 'vitest'
 import { databaseFile, makeHome, startGateway } from '../../src/gateway.js'
@@ -29,7 +29,7 @@ test('the steps and commits of one message', async ({ onTestFinished }) => {
     beforeWork: async ({ store }) => watchCommits(store, (commit) => walk.push(commit)),
   })
   onTestFinished(() => gateway.stop())
-  // While it looks for work, a message waits for that.
+  // A message waits while it looks for work.
   await expect.poll(() => walk).toContain(NOTHING_FOUND)
   await channel.say('north', 'Hello')
   await expect.poll(() => walk).toContain(REPLY_SENT)

@@ -1,4 +1,4 @@
-// What each of the five command lines finds in a pod, and what becomes of a turn when the pod is at fault.
+// What each of the five agents finds in a pod, and how a turn ends when the pod is at fault.
 
 import { randomUUID } from 'node:crypto'
 import {
@@ -47,7 +47,7 @@ interface Ground {
 }
 
 interface TurnOptions {
-  /** Another agent than the one that notes how it was called. */
+  /** An agent other than the one that records how it was called. */
   agent?: string
   onEvent?: (event: AgentEvent) => void
 }
@@ -64,7 +64,7 @@ const test = bareTest.extend<{ ground: Ground }>({
     onTestFinished(() => cluster.close())
     cluster.container = { PATH: `${bin}:${process.env['PATH']}`, HOME: home }
     const environment = { ...cluster.environment, ANTHROPIC_API_KEY: 'of the gateway', LANG: 'de_DE.UTF-8' }
-    // What is asked of the cluster does not depend on how long a turn takes.
+    // The number of requests to the cluster does not depend on how long a turn takes.
     const pods = createPods({ environment, passVariables: [], limits: { freshMs: 600_000 } })
     const turn: Ground['turn'] = async (name, request = {}, { agent = MIRROR, onEvent = () => {} } = {}) => {
       rmSync(join(bin, name), { force: true })

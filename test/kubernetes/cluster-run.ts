@@ -40,7 +40,7 @@ export interface Scene {
   play(script: string, options?: Partial<PodProcessOptions>): Promise<Played>
 }
 
-/** What kubectl, and nothing else, needs of this machine. */
+/** The only things kubectl needs from this machine. */
 export function kubectlEnvironment(kubeconfig: string): Record<string, string> {
   return { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', KUBECONFIG: kubeconfig }
 }
@@ -115,7 +115,7 @@ export interface Left {
 
 export const nothing: Left = { processes: [], files: [] }
 
-/** What is in the pod besides its first process: now, or as soon as nothing is, at most this much later. */
+/** What is in the pod besides its first process, once nothing is left or this time is up. */
 export async function leftIn(pod: FakePod, longestMs = 0): Promise<Left> {
   const deadline = Date.now() + longestMs
   for (;;) {

@@ -1,4 +1,4 @@
-// Pods through the real kubectl, with a shell script as the agent. What is left in a pod is looked at from outside.
+// Pods through the real kubectl, with a shell script as the agent. What is left in a pod is checked from outside.
 
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
@@ -152,7 +152,7 @@ describe.skipIf(!isRequired)(
     it('takes the example manifests', async ({ onTestFinished, expect }) => {
       const { cluster } = await openScene(onTestFinished)
       const directory = join(import.meta.dirname, '..', '..', 'docs', 'kubernetes')
-      // Whether their fields are right is looked at in manifests.test.ts: this server has no schema.
+      // Their fields are checked in manifests.test.ts: this server has no schema.
       const args = ['create', '--dry-run=client', '--validate=false', '-o', 'name', '-f', directory]
       const { stdout } = await promisify(execFile)('kubectl', args, { env: kubectlEnvironment(cluster.kubeconfig) })
       expect(stdout.trim().split('\n').toSorted()).toEqual([
@@ -238,7 +238,7 @@ describe.skipIf(!isRequired)(
         {
           what: 'a restart with a /tmp that outlasts it',
           problem: 'pod_gone',
-          // As an emptyDir: it belongs to the pod, not to a container.
+          // Like an emptyDir: it belongs to the pod, not to a container.
           options: (onTestFinished) => ({ mounts: { '/tmp': temporaryDirectory(onTestFinished) } }),
           happen: ({ pod }) => pod.restart(),
         },

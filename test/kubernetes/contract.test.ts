@@ -1,4 +1,4 @@
-// The contract of a backend, held by a command line that runs in a pod. What is special about each is in backends.test.ts.
+// The contract of a backend, for an agent that runs in a pod. What is special about each is in backends.test.ts.
 
 import { mkdtempSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ vi.setConfig({ maxConcurrency: 8 })
 
 const clusters = new WeakMap<Stage, LocalCluster>()
 
-/** Its pod has the environment that its command line would have here, and that command line under its own name. */
+/** Its pod has the environment that the agent would have here, and the agent's CLI under its own name. */
 const createInPod: CreateBackend = (config, dependencies, stage) => {
   const cluster = clusters.get(stage)
   if (!cluster) throw new Error('There is no cluster on this stage')
@@ -30,7 +30,7 @@ const createInPod: CreateBackend = (config, dependencies, stage) => {
   return Object.assign(backend, {
     async *run(...[request, signal]: Parameters<typeof run>) {
       const { timeoutMs = config.queryTimeoutMs } = request
-      // Otherwise a short time would pass while the pod is looked at, by a look that is of no run and outlives this one.
+      // Otherwise a short time limit would pass while the pod is inspected, by a request that outlives this run.
       if (timeoutMs <= 1_000) await pods.open({ name }, AbortSignal.timeout(60_000))
       // The pod's own directory does not exist here.
       const place = seen.has(request.sessionId) ? {} : { workingDir: config.workingDir }

@@ -1,4 +1,4 @@
-/** What an API server says of itself: only the resources that are used here. */
+/** The discovery document of an API server: only the resources used here. */
 export const discovery: Record<string, Record<string, unknown>> = {
   '/version': { major: '1', minor: '32', gitVersion: 'v1.32.5', platform: 'linux/amd64' },
   '/api': { kind: 'APIVersions', versions: ['v1'] },

@@ -1,5 +1,5 @@
-// An API server on loopback, as far as `kubectl get pods` and `kubectl exec` go, with containers made of namespaces
-// behind it. It shows what kubectl and we do, not what a kubelet and a container runtime do.
+// An API server on loopback, enough for `kubectl get pods` and `kubectl exec`, backed by containers made of namespaces.
+// It shows what kubectl and we do, not what a kubelet and a container runtime do.
 
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,9 +18,9 @@ const protocol = 'v5.channel.k8s.io'
 
 export class FakeCluster {
   readonly forbidden = new Set<'get' | 'list' | 'exec'>()
-  /** It takes requests and does not answer. */
+  /** It accepts requests and does not answer. */
   isSilent = false
-  /** Everything by which an `exec` was asked for: proxies and audit logs get to see it. */
+  /** The URLs of `exec` requests, which proxies and audit logs can see. */
   readonly execUrls: string[] = []
   /** Has one context, `fake`, with the namespace `default`. */
   readonly kubeconfig: string
@@ -83,7 +83,7 @@ export class FakeCluster {
   #resource(url: URL): Status | Record<string, unknown> | undefined {
     const [, namespace = '', name, subresource] = podsPath.exec(url.pathname) ?? []
     if (!podsPath.test(url.pathname)) return undefined
-    // A client that was refused a WebSocket comes again with SPDY, and is to hear the same.
+    // A client that was refused a WebSocket tries again with SPDY, and must get the same answer.
     if (subresource !== undefined)
       return this.#execProblem(url) ?? failure(400, 'BadRequest', 'Upgrade request required')
     if (name === undefined) {
@@ -101,7 +101,7 @@ export class FakeCluster {
 
   #execProblem(url: URL): Status | undefined {
     const [, namespace = '', name = ''] = podsPath.exec(url.pathname) ?? []
-    // The verb that a WebSocket is judged by, too, since Kubernetes 1.35.
+    // The verb by which a WebSocket is authorized too, since Kubernetes 1.35.
     if (this.forbidden.has('exec')) return forbidden('create', 'pods/exec', name, namespace)
     const pod = this.#find(namespace, name)
     if (!pod) return notFound(name)
@@ -124,7 +124,7 @@ export class FakeCluster {
     this.#webSockets.handleUpgrade(request, connection, head, (socket) => {
       if (!pod || pod.state === 'unscheduled') return socket.terminate()
       const command = url.searchParams.getAll('command')
-      // The node is asked when the connection to the client stands already.
+      // The node is asked only after the connection to the client is open.
       if (!pod.canExec()) return FakeExec.conclude(socket, notThere(url.searchParams.get('container') ?? 'main'))
       const exec = new FakeExec(socket, pod.container.exec(command), () => pod.isHalfOpen)
       pod.execs.add(exec)
@@ -133,7 +133,7 @@ export class FakeCluster {
   }
 }
 
-/** Namespace, name and subresource, as far as they are there. */
+/** Namespace, name and subresource, where present. */
 const podsPath = /^\/api\/v1(?:\/namespaces\/([^/]+))?\/pods(?:\/([^/]+)(?:\/(exec))?)?$/
 
 const missingPage = failure(404, 'NotFound', 'the server could not find the requested resource')
@@ -157,7 +157,7 @@ function refuse(connection: Duplex, status: Status): void {
   connection.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** Whether the selectors of the request mean the pod: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a` and `!a`. */
+/** Whether the selectors of the request match the pod: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a` and `!a`. */
 function isMeant(pod: FakePod, url: URL): boolean {
   const holds = (term: string, labels: Record<string, string>): boolean => {
     const [, not, key = '', operator, value = ''] = /^(!?)([^\s=!]+)\s*(?:(==?|!=|in|notin)\s*(.*))?$/.exec(term) ?? []

@@ -1,7 +1,7 @@
 // A container made of namespaces: its own processes and mounts, the network of this machine. Root only.
 //
-// Its first process reads from us and so ends when we do, however that happens, and everything in it with it. It reaps
-// nobody, as is usual in images.
+// Its first process reads from us, so it ends when we do, however that happens, and with it everything in the container.
+// It does not reap orphans, as is usual in images.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,16 +22,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 
-/** What its `sh` is. With `busybox`, every other tool is one of busybox as well, and there is no other. */
+/** Its `sh`. With `busybox`, all its tools are from busybox. */
 export type Shell = 'dash' | 'bash' | 'busybox'
 
 export interface ContainerOptions {
-  /** Left out, that of this machine, and so are all its tools. */
+  /** Default: this machine's, with all its tools. */
   shell?: Shell
   environment?: Record<string, string>
-  /** Whose processes they are; left out, root's. */
+  /** The user of its processes. Default: root. */
   userId?: number
-  /** Directories of this machine, by the path they have in the container. */
+  /** Directories of this machine, by their path in the container. */
   mounts?: Record<string, string>
 }
 
@@ -50,7 +50,7 @@ export interface ContainerExec {
 
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-// `/proc/self` is still that of the machine when it is read, so that it says the pid by which we know the process.
+// `/proc/self` is still the machine's when it is read, so it gives the pid by which we know the process.
 const script = `
 set -eu
 root=$1
@@ -128,7 +128,7 @@ export class FakeContainer {
     const [stdin, stdout, stderr] = [makePipe(this.directory), makePipe(this.directory), makePipe(this.directory)]
     const user = [`--setuid=${this.userId}`, `--setgid=${this.userId}`]
     const target = ['--target', String(this.initPid), '--pid', '--mount', '--root', '--wd', ...user, '--']
-    // Its own process session, as from a runtime: otherwise its process group would have no number in the container.
+    // In its own process session, like a runtime: otherwise its process group would have no number in the container.
     const child = spawn('/usr/bin/nsenter', [...target, '/usr/bin/setsid', ...command], {
       env: this.environment,
       stdio: [stdin.readEnd, stdout.writeEnd, stderr.writeEnd],
@@ -156,7 +156,7 @@ export class FakeContainer {
           if ((await readlink(`/proc/${pid}/ns/pid`)) !== namespace) return []
           const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').join(' ').trim()
           const isDead = /\) [ZX] /.test(await readFile(`/proc/${pid}/stat`, 'utf8'))
-          // One without a command line has given up its memory and is about to be a zombie.
+          // One without a command line has freed its memory and is about to become a zombie.
           return isDead || command === '' ? [] : [{ pid: Number(pid), command }]
         } catch {
           return [] // It has ended since.
@@ -189,7 +189,7 @@ export class FakeContainer {
   }
 }
 
-/** The programs that come before those of this machine, or are all there are. */
+/** The programs that take precedence over this machine's, or are the only ones. */
 function image(directory: string, shell: Shell | undefined): string {
   if (shell === undefined) return directory
   const program = execFileSync('sh', ['-c', 'command -v "$1"', 'sh', shell], { encoding: 'utf8' }).trim()
@@ -201,11 +201,11 @@ function image(directory: string, shell: Shell | undefined): string {
 
 let pipes = 0
 
-/** A real pipe. Those of Node are sockets, which cannot be opened by a name such as /dev/stdin. */
+/** A real pipe. Node.js uses sockets, which cannot be opened by a name such as /dev/stdin. */
 function makePipe(directory: string): { readEnd: number; writeEnd: number } {
   const path = join(directory, `pipe-${pipes++}`)
   execFileSync('mkfifo', [path])
-  // Open for both, it keeps the two others from waiting for each other.
+  // Opened for reading and writing, so that the other two do not wait for each other.
   const both = openSync(path, constants.O_RDWR)
   const ends = { readEnd: openSync(path, constants.O_RDONLY), writeEnd: openSync(path, constants.O_WRONLY) }
   closeSync(both)

@@ -1,4 +1,4 @@
-// One `exec` over WebSocket, as an API server, kubelet and container runtime play it together (v5.channel.k8s.io):
+// One `exec` over WebSocket, as an API server, kubelet and container runtime implement it together (v5.channel.k8s.io):
 // the first byte of a frame is its channel, 0 to 2 are stdin, stdout and stderr, 3 is the status, 255 closes another.
 
 import type { Socket } from 'node:net'
@@ -22,7 +22,7 @@ export class FakeExec {
     private readonly process: ContainerExec,
     keepsStdin: () => boolean,
   ) {
-    // The lowest channel that is written to says with an empty frame that the connection stands.
+    // An empty frame on the lowest channel says that the connection is up.
     this.#send(STDOUT, Buffer.alloc(0))
     // Without a reader the process blocks at some point. It is not notified, and nobody ends it.
     socket.on('close', () => {
@@ -45,13 +45,13 @@ export class FakeExec {
     socket.close(1000)
   }
 
-  /** Says nothing on how it ended: with a close frame, or without one. */
+  /** Does not report how it ended: with a close frame, or without one. */
   drop(how: 'closed' | 'cut'): void {
     if (how === 'closed') this.socket.close(1000)
     else this.socket.terminate()
   }
 
-  /** Nothing goes through any more, in either direction, and the connection stands. */
+  /** Nothing passes any longer, in either direction, but the connection stays open. */
   freeze(): void {
     this.#isFrozen = true
     this.socket.pause()
@@ -62,7 +62,7 @@ export class FakeExec {
     const [exitCode, complaint] = await Promise.all([
       this.process.exited,
       this.#forward(STDERR, this.process.stderr),
-      // What still holds the output keeps the stream open.
+      // Whatever still holds the output keeps the stream open.
       this.#forward(STDOUT, this.process.stdout),
     ])
     const [, executable] = /^setsid: failed to execute (.*): No such file/.exec(complaint.toString()) ?? []
@@ -70,7 +70,7 @@ export class FakeExec {
     this.#finish(executable === undefined ? exitStatus(exitCode) : notStarted(executable))
   }
 
-  /** What was kept back: the words of the program that should have become the command. */
+  /** Output held back: that of the program that should have become the command. */
   async #forward(channel: number, stream: Socket): Promise<Buffer> {
     let held = Buffer.alloc(0)
     let isBegun = channel !== STDERR

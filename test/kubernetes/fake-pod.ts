@@ -13,8 +13,8 @@ export interface PodOptions extends ContainerOptions {
 }
 
 /**
- * - `unscheduled`: no node has taken it
- * - `creating`: on a node, its containers are being made
+ * - `unscheduled`: on no node yet
+ * - `creating`: on a node, its containers are being created
  * - `crashing`: its containers end as soon as they are started
  * - `ending`: told to end, and still there
  */
@@ -60,7 +60,7 @@ export class FakePod {
     for (const exec of this.execs) exec.freeze()
   }
 
-  /** What the node does when it runs out of memory or disk. The API server hears of it later. */
+  /** What the node does when it runs out of memory or disk. The API server learns of it later. */
   async evict(toldAfterMs = 0): Promise<void> {
     await this.container.kill()
     setTimeout(() => {

@@ -1,5 +1,5 @@
-// A cluster whose containers are directories of this machine, for the executable `test/fixtures/bin/kubectl`. What is
-// started in it is not a child of that kubectl and has none of its environment, as in a real one.
+// A cluster whose containers are directories of this machine, for the executable `test/fixtures/bin/kubectl`. As in a
+// real one, what is started in it is not a child of that kubectl and has none of its environment.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path'
 
 export const FAKE_KUBECTL = resolve(import.meta.dirname, '../fixtures/bin')
 
-/** What `kubectl get -o json` prints about a pod, as far as a test sets it. */
+/** The part of a pod's `kubectl get -o json` that a test sets. */
 export interface LocalPod {
   name: string
   namespace?: string
@@ -24,12 +24,12 @@ export interface LocalPod {
   restartCount?: number
   isBeingDeleted?: boolean
   waitingFor?: string
-  /** Beside that of every container. */
+  /** In addition to that of every container. */
   environment?: Record<string, string>
 }
 
 export interface LocalCluster {
-  /** For whoever calls kubectl. */
+  /** For the caller of kubectl. */
   environment: Record<string, string>
   pods: LocalPod[]
   /** The environment of the containers. */
@@ -40,15 +40,15 @@ export interface LocalCluster {
   context?: string
   /** Whether stderr is blocked. */
   isMuted: boolean
-  /** What the next calls of this command say instead of doing it. */
+  /** What the next calls of this command print instead of running. */
   refuse(command: 'get' | 'exec' | 'version', stderr: string, code?: number): void
   /** Blocks all connections in both directions, without notice. */
   freeze(): void
-  /** Whether new connections for exec are taken, and never answered. */
+  /** Whether new exec connections are accepted but never answered. */
   isDeaf: boolean
-  /** The connections end in the middle; `code` is what kubectl makes of it when it thinks that all is well. */
+  /** The connections end midway; `code` is kubectl's exit code if it takes that for success. */
   cut(code?: number): void
-  /** Whether the input of what runs in a pod ends with the connection. Not every cluster does that. */
+  /** Whether a process's input in a pod ends with the connection. Not in every cluster. */
   endsInput: boolean
   close(): void
 }

@@ -46,7 +46,7 @@ function only<K extends keyof Kinds>(kind: K): Kinds[K] {
   return found as Kinds[K]
 }
 
-/** What a compiler says that knows the types of Kubernetes: every unknown, missing and wrong field. */
+/** The errors of a compiler that knows the types of Kubernetes: every unknown, missing and wrong field. */
 async function complaints(checked: Manifest[]): Promise<string> {
   const place = temporaryDirectory()
   mkdirSync(join(place, 'node_modules'))

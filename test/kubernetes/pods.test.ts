@@ -1,4 +1,4 @@
-// Pods through an executable that stands for kubectl. With the real one, and a cluster, it is tried in cluster.test.ts.
+// Pods through a fake kubectl. The real one, with a cluster, is tested in cluster.test.ts.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,7 +26,7 @@ import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 /** Short limits, except for the cache: nothing here depends on timing. */
 const QUICK = { readyMs: 20_000, beatMs: 1_000, confirmMs: 6_000, closeMs: 2_000, answerMs: 20_000, freshMs: 600_000 }
-/** Of questions that are not answered, and of some before that are. */
+/** The limits for questions that are never answered, and for some that are. */
 const UNANSWERED_MS = 8_000
 const soon = (): AbortSignal => AbortSignal.timeout(30_000)
 
@@ -76,7 +76,7 @@ const test = bareTest.extend<{ ground: Ground }>({
   },
 })
 
-/** Prints when it works, and never exits; neither do its children. */
+/** Prints when it runs, and never exits; neither do its children. */
 const WORKER = { args: ['-c', 'setsid sleep 1000 & echo working; sleep 1000'] }
 
 async function working(run: Started): Promise<Started> {
@@ -93,7 +93,7 @@ async function refusalOf(work: Promise<unknown>): Promise<{ problem: string; mes
   return { problem: error.problem, message: error.message }
 }
 
-/** The problem and the pieces that its sentence must have. */
+/** The problem and the parts that its message must contain. */
 function problemIn(exit: PodExit, ...pieces: string[]): Array<string | undefined> {
   const { problem, message } = 'problem' in exit ? exit : { problem: JSON.stringify(exit), message: '' }
   return [problem, ...pieces.map((piece) => (message.includes(piece) ? piece : message))]
@@ -147,7 +147,7 @@ describe.concurrent('a pod', () => {
     expect(await refusalOf(pods.open({ name: 'web' }, soon()))).toEqual({
       problem: 'cli_missing',
       message:
-        'The pod web (container main, namespace default) has no shell. Take an image with sh for the container: every agent is started by one.',
+        'The pod web (container main, namespace default) has no shell. Use a container image with sh: every agent is started by it.',
     })
   })
 
@@ -527,7 +527,7 @@ describe.concurrent('a process in a pod', () => {
       ended: async (runId) => void ended.push(runId),
     }
     const { ended: exit } = pod.start({ ...SILENT_SHELL, runId: randomUUID(), owner })
-    // What may have started there stays on record.
+    // Whatever may have started there stays on record.
     expect([...problemIn(await exit), ended]).toEqual(['unreachable', []])
   })
 

@@ -1,4 +1,4 @@
-/** The words of an API server: how it refuses, and how a command ended. */
+/** Status objects of an API server: refusals, and how a command ended. */
 export interface Status {
   kind: 'Status'
   apiVersion: 'v1'

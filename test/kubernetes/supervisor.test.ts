@@ -1,4 +1,4 @@
-// The script itself, in the shells that images have, with the processes of this machine as those of the pod.
+// The script itself, in the shells found in images, with this machine's processes in place of the pod's.
 
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -15,7 +15,7 @@ import { endNow } from '../kit/living-processes.js'
 import { until } from '../kit/waiting.js'
 import { SILENT_SHELL } from './silent-shell.js'
 
-/** Each as `sh`, which is the name by which an image has it. */
+/** Each as `sh`, its name in an image. */
 const SHELLS = ['dash', 'bash', 'busybox'].filter(
   (shell) => spawnSync(shell, ['-c', 'exit'], { argv0: 'sh' }).error === undefined,
 )
@@ -82,7 +82,7 @@ function startSupervised(
 
 type Supervise = typeof startSupervised
 
-/** What a test supervises is gone when it is over. */
+/** Everything a test supervises is gone when the test ends. */
 const test = bareTest.extend<{ supervise: Supervise }>({
   supervise: async ({ task: _task }, use) => {
     const runs: Supervised[] = []

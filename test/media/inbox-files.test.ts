@@ -20,7 +20,7 @@ import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 0xff])
 const IN_THE_WAY =
-  "a link or something else is in the way in .aetheel/inbox of the project's directory. Remove it there, and send it again."
+  "a link or something else is in the way in .aetheel/inbox of the project's directory. Remove it, and send the file again."
 
 describe('saveIncomingFiles', () => {
   it('saves each file and names it with its type and size', async () => {
@@ -215,7 +215,7 @@ describe('saveIncomingFiles', () => {
     )
     expect({ count: lines.length, notes }).toEqual({
       count: 10,
-      notes: ['Not saved, since a message may have 10 files: "11.txt", "12.txt". Send the rest in another message.'],
+      notes: ['Not saved, since a message may have at most 10 files: "11.txt", "12.txt". Send the rest in another message.'],
     })
   })
 
@@ -224,32 +224,32 @@ describe('saveIncomingFiles', () => {
       [
         'too large by what is said',
         { bytes: 31, read: () => Promise.reject(new Error('asked for')) },
-        'it has 31 bytes, and 30 bytes are allowed. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
+        'it has 31 bytes, and the limit is 30 bytes. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
       ],
       [
         'too large by what comes',
         { bytes: 30, read: async () => Buffer.alloc(31) },
-        'it has 31 bytes, and 30 bytes are allowed. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
+        'it has 31 bytes, and the limit is 30 bytes. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
       ],
       [
         'more than was said',
         { bytes: 3, read: async () => Buffer.alloc(4) },
-        'more came than the 3 bytes that it should have. Send it again.',
+        'it is larger than the announced 3 bytes. Send it again.',
       ],
       [
         'a type that is not allowed',
         { type: 'video/mp4', read: () => Promise.reject(new Error('asked for')) },
-        'files of the type video/mp4 are not taken here. ATTACHMENT_TYPES says which are.',
+        'files of type video/mp4 are not accepted here. ATTACHMENT_TYPES lists the accepted types.',
       ],
       [
         'a type like an allowed one',
         { type: 'image/pngx' },
-        'files of the type image/pngx are not taken here. ATTACHMENT_TYPES says which are.',
+        'files of type image/pngx are not accepted here. ATTACHMENT_TYPES lists the accepted types.',
       ],
       [
         'of unknown type and not text',
         { read: async () => PNG, bytes: PNG.length },
-        'files of the type application/octet-stream are not taken here. ATTACHMENT_TYPES says which are.',
+        'files of type application/octet-stream are not accepted here. ATTACHMENT_TYPES lists the accepted types.',
       ],
       [
         'not to be had',
@@ -273,7 +273,7 @@ describe('saveIncomingFiles', () => {
     it('no type is allowed', async () => {
       const { save } = setup()
       expect((await save([textFile('a.txt', 'text')], { types: [] })).notes).toEqual([
-        'The file "a.txt" was not saved: files of the type text/plain are not taken here. ATTACHMENT_TYPES says which are.',
+        'The file "a.txt" was not saved: files of type text/plain are not accepted here. ATTACHMENT_TYPES lists the accepted types.',
       ])
     })
 
@@ -296,7 +296,7 @@ describe('saveIncomingFiles', () => {
         lines: [],
         notes: [
           'The file "a.txt" was not saved: the gateway cannot write into the project\'s directory (ENOENT). ' +
-            'Check that it exists and may be written.',
+            'Check that it exists and is writable.',
         ],
       })
     })
@@ -412,12 +412,12 @@ function setup() {
   const path = temporaryDirectory()
   return {
     path,
-    /** What is said of them. */
+    /** What is reported about them. */
     save: async (files: IncomingFile[], options: Partial<InboxOptions> = {}) => {
       const { lines, notes } = await saveIncomingFiles(files, { ...OPTIONS, directory: path, ...options })
       return { lines, notes }
     },
-    /** Every file below the directory, as text; links are left out. */
+    /** Every file below the directory, as text, except links. */
     contents: (): Record<string, string> =>
       Object.fromEntries(
         readdirSync(path, { recursive: true, encoding: 'utf8' })

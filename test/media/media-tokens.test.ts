@@ -23,9 +23,9 @@ const anyLine = fc.oneof(
 const anyText = fc.array(anyLine, { maxLength: 12 }).map((lines) => lines.join('\n'))
 
 describe('readMediaTokens', () => {
-  // The inputs on which a well-known reader lost prose, spoilt layout or let any file out, and what becomes of them here.
-  // What is taken but cannot be meant, as a path with a stop or words after it, is refused by name when it is opened: the
-  // person reads of it, and nothing is lost in silence.
+  // The inputs on which a well-known parser lost prose, broke the layout or leaked files, and their results here. What is
+  // accepted by mistake, such as a path followed by a full stop or words, is refused by name when it is opened: the
+  // person is told, and nothing is lost silently.
   it.each<[input: string, text: string, media: string[]]>([
     ['The MEDIA: tag is nice', 'The MEDIA: tag is nice', []],
     ['see MEDIA:/tmp/a.png.', 'see MEDIA:/tmp/a.png.', []],

@@ -9,9 +9,9 @@ import { locateOutgoingFile, openOutgoing, openOutgoingFile } from '../../src/me
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const MAX_BYTES = 1024
-const OUTSIDE = "it is outside the project's directory. Ask for a copy inside it if it may be sent."
-const SECRET = 'it is of a kind that may hold secrets, and such files are never sent. Fetch it from the machine itself.'
-const MISSING = 'there is no such file. Ask where it is.'
+const OUTSIDE = "it is outside the project's directory. If it may be sent, ask for a copy inside it."
+const SECRET = 'files of this kind may hold secrets and are never sent. Get it from the machine itself.'
+const MISSING = 'it does not exist. Ask where it is.'
 
 describe('openOutgoingFile', () => {
   it.each<[what: string, path: (root: string) => string, name: string]>([
@@ -71,9 +71,9 @@ describe('openOutgoingFile', () => {
     ],
     ['a directory', () => 'directory', 'it is a directory. Ask for an archive of it.'],
     ['the root itself', () => '.', 'it is a directory. Ask for an archive of it.'],
-    ['a pipe', () => 'pipe', 'it is not a regular file. Ask for a copy of what it holds.'],
+    ['a pipe', () => 'pipe', 'it is not a regular file. Ask for a copy of its content.'],
     ['a socket', () => 'socket', 'it cannot be read (ENXIO). Check the path, and that the gateway may read it.'],
-    ['what is too large', () => 'large', 'it has 1.1 KB, and 1 KB can be sent. Ask for less of it.'],
+    ['what is too large', () => 'large', 'it has 1.1 KB, and the limit is 1 KB. Ask for a smaller part.'],
     ['a link to a secret', () => 'harmless.txt', SECRET],
   ])('refuses %s', async (_, path, reason) => {
     const { root, elsewhere, write, refusal } = setup()
@@ -184,7 +184,7 @@ describe('openOutgoingFile', () => {
     symlinkSync(elsewhere, join(root, 'c'))
     const anyPart = fc.constantFrom(
       ...['a', 'b', 'c', '.', '..', '', root, elsewhere, elsewhere.slice(1), 'a\0'],
-      // Ways to write dots and slashes by which other programs were deceived.
+      // Spellings of dots and slashes that have fooled other programs.
       ...['%2e%2e', '..%2f', '%252e%252e', '\uff0e\uff0e', '\u2024\u2024', '..\\', '\u2215', '\uff0f', '~', 'file:'],
     )
     await fc.assert(

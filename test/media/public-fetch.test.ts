@@ -8,7 +8,7 @@ import { listen } from '../kit/loopback.js'
 const MAX_BYTES = 1_000
 const NOT_PUBLIC = 'is not on the public internet, and files are fetched only from there'
 
-/** Names of the world of these tests. Everything listens on 127.0.0.1, which stands for the public internet in it. */
+/** The host names in these tests. Everything listens on 127.0.0.1, which counts as the public internet here. */
 const ADDRESSES: Record<string, string[]> = {
   'public.test': ['127.0.0.1'],
   'cdn.test': ['127.0.0.1'],
@@ -122,20 +122,20 @@ it.each<[what: string, url: (port: number) => string, reason: (port: number) => 
   [
     'a user in the address',
     (port) => `http://ann@public.test:${port}/`,
-    () => 'there is a user name or a password in its address',
+    () => 'its URL contains a user name or a password',
   ],
   [
     'a password in the address',
     (port) => `http://:x@public.test:${port}/`,
-    () => 'there is a user name or a password in its address',
+    () => 'its URL contains a user name or a password',
   ],
-  ['a file', () => 'file:///etc/passwd', () => 'only addresses that begin with http:// or https:// are fetched'],
+  ['a file', () => 'file:///etc/passwd', () => 'only http:// and https:// URLs are fetched'],
   [
     'another scheme',
     () => 'ftp://public.test/',
-    () => 'only addresses that begin with http:// or https:// are fetched',
+    () => 'only http:// and https:// URLs are fetched',
   ],
-  ['no address', () => 'public.test', () => 'only addresses that begin with http:// or https:// are fetched'],
+  ['no address', () => 'public.test', () => 'only http:// and https:// URLs are fetched'],
 ])('refuses %s, and asks nothing', async (_, url, reason) => {
   const { refusal, port, asked } = await setup({ '/': text('secret') })
   expect([await refusal(url(port)), asked]).toEqual([reason(port), []])
@@ -160,13 +160,13 @@ it.each([301, 302, 303, 307, 308])('follows a redirect with the status %i', asyn
 it.each<[what: string, location: (port: number) => string, reason: (port: number) => string]>([
   ['a private name', (port) => `http://private.test:${port}/b`, (port) => `private.test:${port} ${NOT_PUBLIC}`],
   ['a private address', (port) => `//127.0.0.2:${port}/b`, (port) => `127.0.0.2:${port} ${NOT_PUBLIC}`],
-  ['a file', () => 'file:///etc/passwd', () => 'only addresses that begin with http:// or https:// are fetched'],
+  ['a file', () => 'file:///etc/passwd', () => 'only http:// and https:// URLs are fetched'],
   [
     'an address with a user',
     (port) => `http://a:b@public.test:${port}/b`,
-    () => 'there is a user name or a password in its address',
+    () => 'its URL contains a user name or a password',
   ],
-  ['what is no address', () => 'http://', () => 'only addresses that begin with http:// or https:// are fetched'],
+  ['what is no address', () => 'http://', () => 'only http:// and https:// URLs are fetched'],
 ])('does not follow a redirect to %s', async (_, location, reason) => {
   const world: Record<string, Answer> = { '/b': text('secret') }
   const { refusal, port, asked } = await setup(world)
@@ -183,7 +183,7 @@ it('follows five redirects, and not a sixth', async () => {
   const { content } = await get(`http://public.test:${port}/1`)
   expect([content.toString(), await refusal(`http://public.test:${port}/0`)]).toEqual([
     'end',
-    `public.test:${port} sends on more than 5 times`,
+    `public.test:${port} redirects more than 5 times`,
   ])
 })
 
@@ -240,7 +240,7 @@ it.each<[what: string, answer: Answer]>([
   ['not said', (response) => endless(response)],
 ])('stops at the largest size, when the size is %s', async (_, answer) => {
   const { refusal, port } = await setup({ '/': answer })
-  expect(await refusal(`http://public.test:${port}/`)).toEqual('it has more than the 1000 bytes that are allowed')
+  expect(await refusal(`http://public.test:${port}/`)).toEqual('it is larger than the limit of 1000 bytes')
 })
 
 it('takes a file of exactly the largest size', async () => {
@@ -254,7 +254,7 @@ it.each<[what: string, answer: Answer, reason: RegExp]>([
   [
     'packed content',
     (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('x'.repeat(9_999))),
-    /^it comes packed as gzip, and was asked for as it is$/,
+    /^the server compressed it \(gzip\), which was not requested$/,
   ],
   ['half a file', halfAFile, /^it cannot be reached \(ECONNRESET\)$/],
   [
@@ -351,8 +351,8 @@ it('judges an address that others fetch by how it is written', () => {
   ]).toEqual([
     ...hosts.map((host) => `${host.toLowerCase()} ${NOT_PUBLIC}`),
     `127.0.0.1 ${NOT_PUBLIC}`,
-    'there is a user name or a password in its address',
-    'only addresses that begin with http:// or https:// are fetched',
+    'its URL contains a user name or a password',
+    'only http:// and https:// URLs are fetched',
     'public',
     'public',
   ])

@@ -50,7 +50,7 @@ describe.concurrent('a gateway that is killed', () => {
     const [guardian = 0] = guardians()
     for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM'] as const) process.kill(-guardian, signal)
     kill()
-    // The sweep gets the signal, too.
+    // The sweep gets the signal too.
     await expect.poll(() => guardians().length, { interval: 2 }).toEqual(2)
     process.kill(-guardian, 'SIGTERM')
     await expect.poll(() => [alive(), guardians()], WITHIN_10_SECONDS).toEqual([0, []])

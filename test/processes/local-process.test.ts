@@ -103,7 +103,8 @@ describe('startProcess', () => {
       onStdout: (chunk) => (heard += chunk),
     })
     const onStdout = (): void => {
-      // It prints and ends now, while the end of the other process is about to be noticed: so is its own, before its output.
+      // It prints and ends now, just as the end of the other process is about to be noticed: so its own end is noticed
+      // before its output.
       late.write('all of it\n')
       block(100)
       setImmediate(() => vi.advanceTimersByTime(60_000))
@@ -161,7 +162,7 @@ describe('startProcess', () => {
   const canBecomeRoot = process.getuid?.() === 0 && existsSync('/usr/bin/setpriv')
   it.runIf(canBecomeRoot)('ends, even if a tool with more rights than ours cannot be ended', async () => {
     const { directory } = setup()
-    // As `sudo` would: whoever runs it becomes root altogether.
+    // Like `sudo`: the process becomes root entirely.
     const become = join(directory, 'become-root')
     copyFileSync('/usr/bin/setpriv', become)
     chmodSync(become, 0o4755)
@@ -197,7 +198,7 @@ describe('startProcess with an owner', () => {
     const { owner, calls } = createOwner()
     owner.started = async (started) => {
       calls.push(['started', started])
-      // Long enough for an input that came too early to be answered.
+      // Long enough to answer input that came too early.
       await sleep(200)
       calls.push('recorded')
     }
@@ -337,7 +338,7 @@ function setup() {
   }
 }
 
-/** As a machine does that is busy with something else. */
+/** Like a machine that is busy with something else. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

@@ -46,7 +46,7 @@ describe('createRunDirectory', () => {
       directory.remove()
       console.log(existsSync(directory.path))
     `
-    // Root may change everything: somebody else must try.
+    // Root may change everything: another user must try.
     const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
     const args = ['--import', import.meta.resolve('tsx'), '--input-type=module', '-e', code]
     const env = { PATH: process.env['PATH'], TMPDIR: '/tmp', TSX_DISABLE_CACHE: '1' }

@@ -8,7 +8,7 @@ import { createRepository, gitEnvironment, NOW, problemOf, setup } from './stage
 import { listen } from '../kit/loopback.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 
-const ADVICE = 'Check the URL and the ref, and that the user who runs the gateway may read it.'
+const ADVICE = "Check the URL, the ref, and that the gateway's user may read the repository."
 
 describe('a project from git', () => {
   it('has the files of the repository, and its name', async () => {
@@ -139,12 +139,12 @@ describe('a project from git', () => {
 describe('where a repository may come from', () => {
   const forms =
     'its URL must begin with https:// or ssh://, be like git@host:path, or be a path inside the project roots'
-  const secret = 'its URL has a password or a token in it; leave it out, and let git find it by a credential helper'
+  const secret = 'its URL contains a password or a token; remove it and use a git credential helper'
 
   it.each([
     ['', forms],
-    ['--upload-pack=touch x', 'its URL is too long, or has spaces in it'],
-    ['--upload-pack=touch', 'a URL does not begin with "-"'],
+    ['--upload-pack=touch x', 'its URL is too long or contains spaces'],
+    ['--upload-pack=touch', 'its URL must not start with "-"'],
     ['http://git.example/x', forms],
     ['git://git.example/x', forms],
     ['file:///srv/x', forms],
@@ -162,20 +162,20 @@ describe('where a repository may come from', () => {
     ['git@host:-path', forms],
     ['git@host:ext::sh', forms],
     ['https://', forms],
-    ['https://git.example/x\n', 'its URL is too long, or has spaces in it'],
-    [`https://git.example/${'x'.repeat(2000)}`, 'its URL is too long, or has spaces in it'],
+    ['https://git.example/x\n', 'its URL is too long or contains spaces'],
+    [`https://git.example/${'x'.repeat(2000)}`, 'its URL is too long or contains spaces'],
     ['https://ada@git.example/x', secret],
     ['https://ada:hunter2@git.example/x', secret],
     ['https://:hunter2@git.example/x', secret],
     ['ssh://ada:hunter2@git.example/x', secret],
-    ['https://git.example/x?token=hunter2', 'its URL has a query or a fragment; leave it out'],
-    ['https://git.example/x#hunter2', 'its URL has a query or a fragment; leave it out'],
-    ['ssh://-oProxyCommand=x/path', 'its URL names no host'],
-    ['ssh://-x@git.example/path', 'its URL names no host'],
+    ['https://git.example/x?token=hunter2', 'its URL has a query or a fragment; remove it'],
+    ['https://git.example/x#hunter2', 'its URL has a query or a fragment; remove it'],
+    ['ssh://-oProxyCommand=x/path', 'its URL has no host'],
+    ['ssh://-x@git.example/path', 'its URL has no host'],
   ])('refuses %j without running anything', async (url, problem) => {
     const { runs, projects, root } = await watched()
     expect([await problemOf(projects.create({ id: 'x', git: { url } })), runs, readdirSync(root)]).toEqual([
-      `request_invalid: The repository cannot be taken: ${problem}.`,
+      `request_invalid: The repository cannot be cloned: ${problem}.`,
       [],
       [],
     ])
@@ -187,7 +187,7 @@ describe('where a repository may come from', () => {
       const { runs, projects } = await watched()
       const problem = await problemOf(projects.create({ id: 'x', git: { url: 'https://git.example/x', ref } }))
       expect([problem, runs]).toEqual([
-        `request_invalid: ${JSON.stringify(ref)} is no name of a branch or a tag. Leave ref out for the usual branch.`,
+        `request_invalid: ${JSON.stringify(ref)} is not a branch or tag name. Omit ref to use the default branch.`,
         [],
       ])
     },
@@ -268,7 +268,7 @@ async function watched() {
   return { ...stage, runs }
 }
 
-/** A server that takes connections and never says anything. */
+/** A server that accepts connections and never answers. */
 async function listenSilently(): Promise<{ port: number; connected: Promise<void> }> {
   const server = createServer()
   const connected = new Promise<void>((resolve) => {

@@ -8,7 +8,7 @@ import { serveHttp } from '../kit/loopback.js'
 
 const INSTALLED = fileURLToPath(new URL('../../node_modules', import.meta.url))
 
-/** An npm registry on loopback that has the packages which are installed here, so that `npm install` needs no network. */
+/** An npm registry on loopback with the packages installed here, so that `npm install` needs no network. */
 export async function startPackageRegistry(): Promise<string> {
   const tarballs = new Map<string, Buffer>()
   const address = await serveHttp((request, response) => {

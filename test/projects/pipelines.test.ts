@@ -16,7 +16,7 @@ import { temporaryDirectory } from '../kit/temporary-directory.js'
 const NAMES = ['empty', 'go', 'node-typescript', 'python'] as const
 const TOOLS = { empty: 'sh', go: 'go', 'node-typescript': 'npm', python: 'python3' }
 
-// As documented in "Workflow syntax" of Woodpecker 3, as far as it is used here; anything else would be a mistake.
+// The part of Woodpecker 3's "Workflow syntax" that is used here; anything else would be a mistake.
 const oneOrMore = <T extends z.ZodType>(schema: T) => z.union([schema, z.array(schema).min(1)])
 const event = z.enum([
   ...(['push', 'pull_request', 'pull_request_closed', 'tag', 'release'] as const),

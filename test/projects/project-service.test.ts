@@ -129,7 +129,7 @@ describe('create', () => {
   ])('refuses %s', async (_, sources) => {
     const { projects } = await setup()
     await expect(projects.create({ id: 'x', ...sources })).rejects.toEqual(
-      new GatewayError('request_invalid', 'A project is made from exactly one of directory, git, template and pod.'),
+      new GatewayError('request_invalid', 'A project needs exactly one of directory, git, template and pod.'),
     )
   })
 
@@ -161,32 +161,32 @@ describe('create', () => {
   })
 
   it.each<[string, NewProject, string]>([
-    ['without a name', { pod: {} }, 'pod: needs either "name" or "selector", and not both.'],
+    ['without a name', { pod: {} }, 'pod: needs either "name" or "selector", not both.'],
     [
       'with names that are none',
       { pod: { name: '-n', context: '--kubeconfig=x' } },
-      'pod.context: "--kubeconfig=x" is no context of kubectl, and "kubectl config get-contexts" shows which there are; ' +
-        'pod.name: "-n" is no name of a pod, which has small letters, digits, "-" and ".".',
+      'pod.context: "--kubeconfig=x" is not a kubectl context: list them with "kubectl config get-contexts"; ' +
+        'pod.name: "-n" is not a pod name: use lowercase letters, digits, "-" and ".".',
     ],
     [
       'and a directory that is not absolute',
       { pod: { name: 'a' }, directory: 'web' },
-      'directory: must be an absolute path of the pod, such as /workspace.',
+      'directory: must be an absolute path in the pod, such as /workspace.',
     ],
     [
       'that is untrusted',
       { pod: { name: 'a' }, isUntrusted: true },
-      'is_untrusted: is not for a project in a pod: the pod itself is the fence.',
+      'is_untrusted: cannot be set for a project in a pod: the pod itself is the sandbox.',
     ],
     [
       'and a repository',
       { pod: { name: 'a' }, git: { url: 'https://x.example/y' } },
-      'A project in a pod has the files that are there: leave git and template out.',
+      'A project in a pod uses the files in the pod: omit git and template.',
     ],
     [
       'and a template',
       { pod: { name: 'a' }, template: { name: 'empty' } },
-      'A project in a pod has the files that are there: leave git and template out.',
+      'A project in a pod uses the files in the pod: omit git and template.',
     ],
     ['that nothing is called by', { pod: { selector: 'app=web' } }, 'Give the new project a name or an id.'],
   ])('refuses a pod %s', async (_, wish, problem) => {
@@ -250,7 +250,7 @@ describe('create', () => {
     const { projects, root } = await setup({ available: ['codex'] })
     const problem = await problemOf(projects.create({ id: 'x', backend: 'pi', template: { name: 'empty' } }))
     expect([problem, readdirSync(root)]).toEqual([
-      'backend_missing: The agent pi is not available here. Available: codex. "aetheel doctor --agent pi" says why.',
+      'backend_missing: The agent pi is not available here. Available: codex. "aetheel doctor --agent pi" shows why.',
       [],
     ])
   })
@@ -357,7 +357,7 @@ describe('update', () => {
   it('says where to change a project of the configuration file', async () => {
     const { projects, store } = await setup()
     await store.projects.put({ id: 'web', directory: '/srv/web' }, 'file', NOW)
-    const advice = 'conflict: The project web is defined in /etc/aetheel.json5. Change it there, and start anew.'
+    const advice = 'conflict: The project web is defined in /etc/aetheel.json5. Change it there.'
     expect([
       await problemOf(projects.update('web', { name: 'X' })),
       await problemOf(projects.remove('web')),
@@ -378,7 +378,7 @@ describe('update', () => {
 
   it('knows no project that is not there', async () => {
     const { projects } = await setup()
-    const problem = 'not_found: There is no project "nope". GET /projects, or "aetheel projects list", shows them.'
+    const problem = 'not_found: There is no project "nope". List them with "aetheel projects list" or GET /projects.'
     expect([
       await problemOf(projects.get('nope')),
       await problemOf(projects.update('nope', {})),
@@ -434,7 +434,7 @@ describeEngines('a switch of agents', ({ createStore }) => {
     await store.inbox.add({ ...message, kind: 'message' }, 'open', null, NOW)
     await store.jobs.enqueue(message, 0, NOW)
     expect([await problemOf(projects.remove('web', { deletesFiles: true })), (await projects.list()).length]).toEqual([
-      'conflict: The project web is in use: 1 message of it waits or is worked on. Cancel them, or wait until they are done.',
+      'conflict: The project web is in use: 1 message is waiting or running. Cancel them, or wait until they finish.',
       1,
     ])
   })
@@ -488,7 +488,7 @@ describe('remove', () => {
     await projects.create({ id: 'web', template: { name: 'node-typescript' } })
     await projects.create({ id: 'inner', directory: join(root, 'web/src') })
     expect([await problemOf(projects.remove('web', { deletesFiles: true })), readdirSync(root)]).toEqual([
-      `conflict: The project inner works in ${join(root, 'web/src')}, which would be deleted, too. Remove that one first.`,
+      `conflict: The project inner works in ${join(root, 'web/src')}, which would be deleted too. Remove that project first.`,
       ['web'],
     ])
   })

@@ -73,14 +73,14 @@ describe('the list of templates', () => {
     expect([templates, told.map(({ msg, template, problem }) => [msg, template, problem.split('\n')])]).toEqual([
       [],
       [
-        ['template.unusable', 'broken', [expect.stringContaining('broken/template.json5 is no JSON5: ')]],
+        ['template.unusable', 'broken', [expect.stringContaining('broken/template.json5 is not valid JSON5: ')]],
         [
           'template.unusable',
           'wrong',
           [
             expect.stringContaining('wrong/template.json5: description: '),
-            expect.stringContaining('wrong/template.json5: variables.0.name: a variable has small letters'),
-            expect.stringContaining('variables.0.default: may have only {{project_id}} and {{project_name}} in it'),
+            expect.stringContaining('wrong/template.json5: variables.0.name: a variable name has lowercase letters'),
+            expect.stringContaining('variables.0.default: may contain only {{project_id}} and {{project_name}}'),
             expect.stringContaining('variables.0.pattern: must be a regular expression'),
             expect.stringContaining('wrong/template.json5: template: '),
           ],
@@ -137,8 +137,8 @@ describe('a project from a template', () => {
   it.each([
     [{}, 'Template team: needs the variable a: An a'],
     [{ a: 'x', b: 'y' }, 'Template team: has no variable "b"; known: a'],
-    [{ a: 'y' }, 'Template team: a is "y", which does not match x+: give another value'],
-    [{ a: 'xy' }, 'Template team: a is "xy", which does not match x+: give another value'],
+    [{ a: 'y' }, 'Template team: a is "y", which does not match x+: use another value'],
+    [{ a: 'xy' }, 'Template team: a is "xy", which does not match x+: use another value'],
     [{ a: 'x\n' }, 'Template team: a must be one line of at most 200 characters'],
     [{ a: 'x'.repeat(201) }, 'Template team: a must be one line of at most 200 characters'],
     [{ b: 'y' }, 'Template team: has no variable "b"; known: a\nTemplate team: needs the variable a: An a'],
@@ -161,7 +161,7 @@ describe('a project from a template', () => {
       const { projects, root } = await setup({ templateDir })
       const creation = projects.create({ ...SUBJECT, template: { name: 'team', variables: { a: value } } })
       expect([await problemOf(creation), readdirSync(root)]).toEqual([
-        `request_invalid: Template team: {{a}} would be called ${JSON.stringify(value)}, which is no name for a file. Give other values.`,
+        `request_invalid: Template team: {{a}} would be named ${JSON.stringify(value)}, which is not a file name. Use other values.`,
         [],
       ])
     },
@@ -201,7 +201,7 @@ describe('a project from a template', () => {
     const { projects, root } = await setup({ templateDir })
     const creation = projects.create({ ...SUBJECT, template: { name: 'team', variables: { a: 'x' } } })
     expect([await problemOf(creation), readdirSync(root)]).toEqual([
-      'request_invalid: Template team: with these values two files are called x. Give other values.',
+      'request_invalid: Template team: these values give two files the name x. Use other values.',
       [],
     ])
   })
@@ -210,7 +210,7 @@ describe('a project from a template', () => {
     const templateDir = createTemplates({ 'team/template.json5': `{ description: 'x' }`, 'team/a': '{{typo}}' })
     const { projects } = await setup({ templateDir })
     expect(await problemOf(projects.create({ ...SUBJECT, template: { name: 'team' } }))).toBe(
-      'config_invalid: Template team: a has {{typo}}, which template.json5 does not name.',
+      'config_invalid: Template team: a contains {{typo}}, which template.json5 does not declare.',
     )
   })
 
@@ -219,7 +219,7 @@ describe('a project from a template', () => {
     symlinkSync(join(templateDir, 'secret'), join(templateDir, 'team/link'))
     const { projects } = await setup({ templateDir })
     expect(await problemOf(projects.create({ ...SUBJECT, template: { name: 'team' } }))).toBe(
-      'config_invalid: Template team: link is neither a file nor a directory. Take it out.',
+      'config_invalid: Template team: link is neither a file nor a directory. Remove it.',
     )
   })
 

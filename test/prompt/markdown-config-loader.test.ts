@@ -79,7 +79,7 @@ describe('MarkdownConfigLoader', () => {
       write('IDENTITY.md', 'upper')
       expect(await load()).toEqual({
         markdown: { identity: 'lower', skills: [] },
-        warnings: [{ file: path('IDENTITY.md'), problem: 'not read, since identity.md stands beside it' }],
+        warnings: [{ file: path('IDENTITY.md'), problem: 'not read, since identity.md is in the same directory' }],
       })
     },
   )
@@ -215,7 +215,7 @@ describe('MarkdownConfigLoader', () => {
       ],
       warnings: [
         { file: path('skills/b.md'), problem: expect.stringMatching(/^only the first 40 of 65526 bytes/) },
-        { file: path('skills'), problem: expect.stringMatching(/^2 skills are left out/) },
+        { file: path('skills'), problem: expect.stringMatching(/^2 skills are skipped/) },
       ],
     })
   })

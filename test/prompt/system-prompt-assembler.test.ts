@@ -7,7 +7,7 @@ import { type PromptContext, SystemPromptAssembler } from '../../src/prompt/syst
 
 const RUNS = { numRuns: 200 }
 const KINDS: Array<PromptContext['kind']> = ['message', 'heartbeat', 'cron', 'hook', 'webhook']
-/** As they stand in the prompt; skills are between tools and memory. */
+/** In the order of the prompt; skills are between tools and memory. */
 const ORDER = ['identity', 'soul', 'user', 'agents', 'tools', 'skills', 'memory', 'heartbeat'] as const
 
 const anyText = fc.string({ unit: 'binary' })

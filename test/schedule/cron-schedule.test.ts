@@ -31,19 +31,19 @@ describe('a schedule', () => {
   })
 
   it.each([
-    ['61 * * * *', /"61 \* \* \* \*" cannot be read: Invalid value for minute: 61\. Write five fields, as "0 9/],
-    ['every day', /cannot be read/],
+    ['61 * * * *', /Invalid schedule "61 \* \* \* \*": Invalid value for minute: 61\. Use five fields, such as "0 9/],
+    ['every day', /Invalid schedule/],
     ['* * * * * *', /has 6 parts/],
-    ['', /cannot be read/],
-    ['@reboot', /cannot be read/],
-    ['2026-06-01T00:00:00', /cannot be read/],
+    ['', /Invalid schedule/],
+    ['@reboot', /Invalid schedule/],
+    ['2026-06-01T00:00:00', /Invalid schedule/],
   ])('"%s" is refused with what to write', (expression, problem) => {
     expect(() => new CronSchedule(expression, BERLIN)).toThrow(problem)
   })
 
   it('of a place that is not there is refused', () => {
     expect(() => new CronSchedule('* * * * *', 'Mars/Base')).toThrow(
-      'There is no time zone "Mars/Base". Write the name of one, such as Europe/Berlin.',
+      'Unknown time zone "Mars/Base". Use a name such as Europe/Berlin.',
     )
   })
 })

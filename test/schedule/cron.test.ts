@@ -119,8 +119,8 @@ describe('a cron job', () => {
 
   it.each([
     ['once', 3 * HOUR_MS, true, undefined],
-    ['once', 25 * HOUR_MS, false, 'No gateway ran at that time, nor in the 24 hours after it.'],
-    ['skip', 2 * MINUTE_MS, false, 'No gateway ran at that time.'],
+    ['once', 25 * HOUR_MS, false, 'No gateway was running at that time or in the 24 hours after it.'],
+    ['skip', 2 * MINUTE_MS, false, 'No gateway was running at that time.'],
     ['skip', 50_000, true, undefined],
   ] as const)('with the rule %s, found after %d ms, is made up for: %s', async (catchUp, lateMs, isDone, problem) => {
     const { stage, tick, problem: problemOf } = await setup()
@@ -146,7 +146,7 @@ describe('a cron job', () => {
     await tick(SLOT + 2 * EVERY_MS)
     expect([await stage.ids(), told, await problem(), stage.logged.map(([message]) => message)]).toEqual([
       [`cron:${id}:${SLOT}`, `cron:${id}:${SLOT + 2 * EVERY_MS}`],
-      'The time before was still worked on.',
+      'The previous run had not finished.',
       undefined,
       ['cron.begun', 'cron.skipped', 'cron.begun'],
     ])
@@ -209,7 +209,7 @@ describe('a cron job', () => {
     expect([done, await stage.ids(), again, unknown]).toEqual([
       { job: 'job', messageId: expect.any(String) },
       [expect.stringMatching(`^cron:${id}:run:`)],
-      'GatewayError: The job job is still worked on. Wait, or stop it with /stop.',
+      'GatewayError: The job job has not finished. Wait, or stop it with /stop.',
       'GatewayError: There is no job other. "aetheel cron list" shows them.',
     ])
   })
@@ -217,14 +217,14 @@ describe('a cron job', () => {
 
 describe('a new cron job', () => {
   it.each([
-    ['a name with spaces', { name: 'my job' }, /"my job" is no name for a job\. Use up to 100 letters/],
+    ['a name with spaces', { name: 'my job' }, /"my job" is not a job name\. Use up to 100 letters/],
     ['neither prompt nor command', { prompt: ' ' }, /either a prompt for the agent, as --prompt "…", or a command/],
     ['both', { command: ['make'] }, /either a prompt for the agent/],
     ['a command without an executable', { prompt: '', command: [''] }, /needs an executable/],
-    ['a schedule that cannot be read', { schedule: '99 * * * *' }, /"99 \* \* \* \*" cannot be read/],
+    ['a schedule that cannot be read', { schedule: '99 * * * *' }, /Invalid schedule "99 \* \* \* \*"/],
     ['a schedule that never comes', { schedule: '0 0 30 2 *' }, /"0 0 30 2 \*" never comes/],
-    ['an unknown time zone', { timeZone: 'Europe/Bonn' }, /There is no time zone "Europe\/Bonn"/],
-    ['nobody to tell', { to: 'ann' }, /"ann" says nobody to send to/],
+    ['an unknown time zone', { timeZone: 'Europe/Bonn' }, /Unknown time zone "Europe\/Bonn"/],
+    ['nobody to tell', { to: 'ann' }, /"ann" is not a recipient/],
     ['a project that is not there', { projectId: 'nope' }, /There is no project nope/],
     ['a project and the session of the conversation', { projectId: 'a', session: 'shared' as const }, /cannot share/],
   ])('with %s is refused, and nothing is kept', async (_, wish, problem) => {
@@ -236,7 +236,7 @@ describe('a new cron job', () => {
   it('needs a unique name', async () => {
     const { stage } = await setup()
     await stage.add()
-    await expect(stage.add()).rejects.toThrow('There is a job job already.')
+    await expect(stage.add()).rejects.toThrow('A job named job already exists.')
     expect(await stage.store.cronJobs.list()).toHaveLength(1)
   })
 })

@@ -19,12 +19,12 @@ describe('a target', () => {
   })
 
   it.each([
-    ['whatsapp:0151', '"0151" is no phone number in the international form, such as +4915112345678.'],
-    ['+49abc', '"+49abc" is no phone number in the international form, such as +4915112345678.'],
-    ['discord:general', '"general" is no id of a Discord channel.'],
-    ['terminal:', 'Name the conversation of the terminal'],
-    ['ann', '"ann" says nobody to send to. Write whatsapp:+4915112345678, discord:<channel id> or terminal:'],
-    ['fax:1', 'There is no channel "fax" to send to. Write whatsapp:+4915112345678, discord:<channel id> or'],
+    ['whatsapp:0151', '"0151" is not a phone number in international format, such as +4915112345678.'],
+    ['+49abc', '"+49abc" is not a phone number in international format, such as +4915112345678.'],
+    ['discord:general', '"general" is not a Discord channel id.'],
+    ['terminal:', 'Name the terminal conversation'],
+    ['ann', '"ann" is not a recipient. Write whatsapp:+4915112345678, discord:<channel id> or terminal:'],
+    ['fax:1', 'Unknown channel "fax". Write whatsapp:+4915112345678, discord:<channel id> or'],
   ])('written as %s is refused with what to write', (text, problem) => {
     expect(() => parseTarget(text)).toThrow(problem)
   })

@@ -126,7 +126,7 @@ describe('a heartbeat is left out', () => {
     expect([outcomes, await stage.said()]).toEqual([
       ['begun', 'begun', ...Array<string>(12).fill('budget'), 'begun'],
       [
-        'Heartbeats have used 2,000 of 1,500 tokens in 2 turns today, so they pause until 2026-06-02 00:00 (UTC). "dailyTokens" sets how many they may use.',
+        'Heartbeats have used 2,000 of 1,500 tokens in 2 turns today, so they pause until 2026-06-02 00:00 (UTC). Set "dailyTokens" to change the limit.',
       ],
     ])
   })
@@ -141,7 +141,7 @@ describe('a heartbeat is left out', () => {
     expect([outcomes, await stage.said()]).toEqual([
       ['begun', 'begun', 'begun', 'budget'],
       [
-        'Heartbeats have used 31,000 of 16,500 tokens in 3 turns (2 told no count: 15,000 each) today, so they pause until 2026-06-02 00:00 (UTC). "dailyTokens" sets how many they may use.',
+        'Heartbeats have used 31,000 of 16,500 tokens in 3 turns (2 reported no usage, estimated at 15,000 each) today, so they pause until 2026-06-02 00:00 (UTC). Set "dailyTokens" to change the limit.',
       ],
     ])
   })
@@ -184,7 +184,7 @@ describe('a check before a heartbeat', () => {
     const { stage, beat } = await setup({ probe: ['mail-check'] })
     stage.probe = { exitCode: 127, output: '', problem: 'mail-check was not found.' }
     const outcomes = [await beat(), await beat(SLOT + 30 * MINUTE_MS), await beat(SLOT + 24 * HOUR_MS)]
-    const told = 'The check of the heartbeat could not be started, so nobody looks. mail-check was not found.'
+    const told = 'The heartbeat check could not be started, so the agent is not woken. mail-check was not found.'
     expect([outcomes, await stage.ids(), await stage.said()]).toEqual([
       ['probe-missing', 'probe-missing', 'probe-missing'],
       [],
@@ -251,11 +251,11 @@ describe('a heartbeat', () => {
     const forced = await scheduler.runHeartbeat(true)
     expect([first, busy, unchanged, forced]).toEqual([
       { status: 'begun', messageId: expect.any(String) },
-      { status: 'skipped', reason: 'busy', note: 'A message of the conversation was worked on, or waited.' },
+      { status: 'skipped', reason: 'busy', note: 'The conversation had a message waiting or running.' },
       {
         status: 'skipped',
         reason: 'unchanged',
-        note: 'Nothing was found the last time, and heartbeat.md is as before.',
+        note: 'The last heartbeat found nothing, and heartbeat.md has not changed.',
       },
       { status: 'begun', messageId: expect.any(String) },
     ])
@@ -314,7 +314,7 @@ describe('the state of heartbeats', () => {
         id: `heartbeat:${SLOT + 30 * MINUTE_MS}`,
         at: SLOT + 30 * MINUTE_MS,
         outcome: 'unchanged',
-        note: 'Nothing was found the last time, and heartbeat.md is as before.',
+        note: 'The last heartbeat found nothing, and heartbeat.md has not changed.',
       },
       last: expect.objectContaining({ at: SLOT, state: 'answered', wasTold: false }),
       today: expect.objectContaining({ turns: 1 }),

@@ -1,5 +1,5 @@
-// A month, or half of it, on a clock that is set, with two gateways that end and start again, over the days on which clocks change. What
-// should happen is worked out here minute by minute, without the code that is tested.
+// A month, or half of it, on a fake clock, with two gateways that end and start again, over the days on which clocks
+// change. What should happen is computed here minute by minute, without the code under test.
 
 import { expect, it } from 'vitest'
 import type { Scheduler } from '../../src/schedule/scheduler.js'
@@ -13,7 +13,7 @@ const STEP_MS = 15 * MINUTE_MS
 const BEAT_TOKENS = 9_000
 const DAILY_TOKENS = 100_000
 
-/** `isDue` looks at a time of day; one that stands for a single time comes once in a day, and is not left out. */
+/** `isDue` checks a time of day; an entry for a single time runs exactly once a day and is never skipped. */
 interface Job {
   name: string
   schedule: string
@@ -63,7 +63,7 @@ const JOBS: Job[] = [
   },
 ]
 
-/** When no gateway ran. One of them is longer than what is caught up. */
+/** When no gateway was running. One of these gaps is too long to catch up. */
 const PAUSES = [
   { afterDays: 2.1, ms: 40_000 },
   { afterDays: 4.05, ms: 3 * HOUR_MS },
@@ -76,7 +76,7 @@ interface Season {
   title: string
   start: string
   days: number
-  /** On how many of them at least the budget is used up. */
+  /** The budget is used up on at least this many days. */
   fewestPausedDays: number
 }
 
@@ -127,7 +127,7 @@ describeEngines('what is scheduled', (engine) => {
         wasPaused = !isUp
         if (!isUp) continue
         ticks.push(stage.now)
-        // Somebody writes now and then, just before a beat.
+        // A person writes now and then, just before a beat.
         const isWriting = (time / STEP_MS) % 53 === 0
         if (isWriting) await stage.write()
         const { minute, date } = beatClock(time)
@@ -168,7 +168,7 @@ async function createStore(engine: TestEngine): Promise<Store> {
   return engine.name === 'sqlite' ? openTestStore({ file: ':memory:' }) : engine.createStore()
 }
 
-/** Which times of a job are done, when somebody looks at these times only. */
+/** Which times of a job are run if it is checked only at these times. */
 function expectedSlots(job: Job, begin: number, ticks: number[]): number[] {
   const slots = allSlots(job, begin, (ticks.at(-1) ?? begin) + STEP_MS)
   const done: number[] = []
@@ -204,7 +204,7 @@ function allSlots({ timeZone, isDue, dailyAt }: Job, begin: number, end: number)
 
 interface LocalTime {
   date: string
-  /** Since midnight, by the clock on the wall. */
+  /** Since midnight, local time. */
   minute: number
   weekday: string
 }

@@ -20,7 +20,7 @@ export const MINUTE_MS = 60_000
 export const HOUR_MS = 60 * MINUTE_MS
 export const DAY_MS = 24 * HOUR_MS
 
-/** As the configuration file gives it. */
+/** In the form of the configuration file. */
 export function scheduleConfig(heartbeat?: object): ScheduleConfig {
   return {
     projects: [],
@@ -36,9 +36,9 @@ export function heartbeatSettings(settings: object): HeartbeatSettings {
 
 export class ScheduleStage {
   now: number
-  /** What stands in heartbeat.md. */
+  /** The content of heartbeat.md. */
   tasks = '- Look at the mail.'
-  /** What the operator's check does, and how often it was asked. */
+  /** What the operator's check does, and how often it ran. */
   probe: ProbeOutcome = { exitCode: 0, output: '' }
   readonly probed: string[][] = []
   runProbe: (signal: AbortSignal) => Promise<ProbeOutcome> = async () => this.probe
@@ -107,7 +107,7 @@ export class ScheduleStage {
     await this.queue.accept({ channel: 'terminal', address, platformId: randomUUID(), author: 'ann', text })
   }
 
-  /** Whether anything was begun since this was last asked. */
+  /** Whether anything was started since the last call. */
   hasTaken(): boolean {
     const hasTaken = this.#hasTaken
     this.#hasTaken = false
@@ -118,7 +118,7 @@ export class ScheduleStage {
     return this.queue.claim(CHANNELS, {}, () => ({ id: randomUUID(), backend: 'claude', directory: '/srv/site' }))
   }
 
-  /** Everything that waits is answered. */
+  /** Answers everything that waits. */
   async answerAll(answer = 'HEARTBEAT_OK', tokens: number | 'untold' = 1_000): Promise<number> {
     for (let count = 0; ; count += 1) {
       const work = await this.take()
@@ -157,7 +157,7 @@ export class ScheduleStage {
     return replies.map(({ reply }) => reply.text)
   }
 
-  /** Why the last beat was not begun. */
+  /** Why the last beat was skipped. */
   async lastOutcome(): Promise<string | undefined> {
     return (await this.store.heartbeats.list(1))[0]?.outcome
   }

@@ -77,7 +77,7 @@ describe.concurrent('files that people send', () => {
     const id = await send(scene, 'look', [{ name: 'big.txt', content: 'x'.repeat(1024 * 1024 + 1) }])
     expect([(await answered(discord, id, 2)).toSorted(), promptsOf(scene)]).toEqual([
       [
-        String.raw`-# The file "big.txt" was not saved: it has 1.1 MB, and 1 MB are allowed. Send a smaller one, or raise ATTACHMENT\_MAX\_MB.`,
+        String.raw`-# The file "big.txt" was not saved: it has 1.1 MB, and the limit is 1 MB. Send a smaller one, or raise ATTACHMENT\_MAX\_MB.`,
         'You said: look',
       ],
       ['look'],
@@ -96,7 +96,7 @@ describe.concurrent('files that people send', () => {
     await answered(discord, thread.id, 3)
     expect([answersIn(discord, thread.id), promptsOf(scene)[1]]).toEqual([
       expect.arrayContaining([
-        String.raw`-# The file "notes.txt" was not saved: files of the type text/plain are not taken here. ATTACHMENT\_TYPES says which are.`,
+        String.raw`-# The file "notes.txt" was not saved: files of type text/plain are not accepted here. ATTACHMENT\_TYPES lists the accepted types.`,
       ]),
       `look\nAttached file: .aetheel/inbox/${id}/picture.png (image/png, 3 bytes)`,
     ])
@@ -111,7 +111,7 @@ describe.concurrent('files that people send', () => {
     discord.say(discord.owner, direct.id, 'and now?')
     const answers = await answered(discord, direct.id, 2)
     expect([answers.slice(0, -1).join('\n'), promptsOf(scene)]).toEqual([
-      expect.stringContaining('The file "notes.txt" was not saved: files of the type text/plain'),
+      expect.stringContaining('The file "notes.txt" was not saved: files of type text/plain'),
       ['and now?'],
     ])
   })
@@ -205,14 +205,14 @@ describe.concurrent('files that an agent names', () => {
     ]
     const id = await send(scene, steps(...list), [])
     const message = lastMessage(discord, id)
-    const outside = "it is outside the project's directory. Ask for a copy inside it if it may be sent."
+    const outside = "it is outside the project's directory. If it may be sent, ask for a copy inside it."
     expect([message?.content.split('\n\n'), message?.attachments.map(({ filename }) => filename)]).toEqual([
       [
         'Look.',
         `-# The file "../outside.txt" was not sent: ${outside}`,
         `-# The file "link.txt" was not sent: ${outside}`,
-        expect.stringContaining('-# The file ".env" was not sent: it is of a kind that may hold secrets'),
-        '-# The file "missing.txt" was not sent: there is no such file. Ask where it is.',
+        expect.stringContaining('-# The file ".env" was not sent: files of this kind may hold secrets'),
+        '-# The file "missing.txt" was not sent: it does not exist. Ask where it is.',
       ],
       ['fine.txt'],
     ])

@@ -64,7 +64,7 @@ describe('A file that a person sends', { concurrent: true }, () => {
     await expect
       .poll(() => stage.twilio.textsTo(ADA).toSorted())
       .toEqual([
-        'The file "image.jpg" was not saved: it has more than the 1 MB that are allowed. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
+        'The file "image.jpg" was not saved: it is larger than the limit of 1 MB. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
         'You said: look',
       ])
   })
@@ -96,7 +96,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
   })
 
   it.for([
-    ['is not there', 'none.png', /there is no such file/],
+    ['is not there', 'none.png', /it does not exist/],
     ['is outside', '/etc/hostname.png', /outside/],
     [
       'is of a kind that WhatsApp does not take',

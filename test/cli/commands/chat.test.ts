@@ -48,7 +48,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
       stdout: [...lines, `File: ${join(terminal.project, 'my plot.png')}`, 'File: https://host.example/a.png', ''].join(
         '\n',
       ),
-      stderr: expect.stringMatching(/^! The file "\.env" was not sent: it is of a kind that may hold secrets, .*\n$/),
+      stderr: expect.stringMatching(/^! The file "\.env" was not sent: files of this kind may hold secrets .*\n$/),
     })
   })
 

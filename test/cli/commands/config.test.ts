@@ -95,9 +95,9 @@ describe('configCheck', () => {
       0,
       [
         `${file}: no errors, 3 warnings`,
-        `Warning: ${file}:6: projects.web.name stands in line 6, too; the last one holds.`,
-        `Warning: ${file}:10: hooks[1].on stands in line 9, too; the last one holds.`,
-        `Warning: ${file}:12: agentBackend stands in line 2, too; the last one holds.`,
+        `Warning: ${file}:6: projects.web.name is already set on line 6; the last one wins.`,
+        `Warning: ${file}:10: hooks[1].on is already set on line 9; the last one wins.`,
+        `Warning: ${file}:12: agentBackend is already set on line 2; the last one wins.`,
       ],
     ])
   })
@@ -139,7 +139,7 @@ describe('configCheck', () => {
       'Warning: MAX_QUEUE_DEPHT: unknown variable; did you mean "MAX_QUEUE_DEPTH"?',
       'Warning: http_port: unknown variable; did you mean "HTTP_PORT"?',
       'Warning: AETHEEL_HOOME: unknown variable; did you mean "AETHEEL_HOME"?',
-      'Warning: AETHEEL_COLOUR: unknown variable, which does nothing.',
+      'Warning: AETHEEL_COLOUR: unknown variable, which has no effect.',
     ])
   })
 

@@ -99,7 +99,7 @@ describe('aetheel credentials', () => {
   })
 
   it.for<[string, string, string | Buffer, RegExp]>([
-    ['a name that cannot be one', 'npm-token', 'hunter22', /^The name of a credential is that of a variable/],
+    ['a name that cannot be one', 'npm-token', 'hunter22', /^A credential name has at most 100 capital letters/],
     ['a value that is too short', 'NPM_TOKEN', '12345\n', /^The value needs at least 6 characters/],
     ['a value that is too large', 'NPM_TOKEN', 'a'.repeat(1_000_000), /^The value is larger than 64 KB/],
     ['bytes that are no text', 'NPM_TOKEN', Buffer.from([255, 254, 253, 1, 2, 3]), /^The value is not UTF-8 text/],

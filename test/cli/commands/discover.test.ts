@@ -204,14 +204,14 @@ describe('projects discover', () => {
     [{ namespace: 'a', allNamespaces: true }, 'Give either --namespace or --all-namespaces.'],
     [
       { context: '--token=x' },
-      '--context: "--token=x" is no context of kubectl, and "kubectl config get-contexts" shows which there are.',
+      '--context: "--token=x" is not a kubectl context: list them with "kubectl config get-contexts".',
     ],
-    [{ namespace: '-A' }, '--namespace: "-A" is no namespace, which has small letters, digits, "-" and ".".'],
+    [{ namespace: '-A' }, '--namespace: "-A" is not a namespace: use lowercase letters, digits, "-" and ".".'],
     [
       { label: 'a/b', removeMissing: true },
       '--remove-missing with --label would remove what was found by another label. Set KUBERNETES_LABEL instead.',
     ],
-    [{ label: 'a=b' }, '--label: "a=b" is no key of a label, such as example.com/agent.'],
+    [{ label: 'a=b' }, '--label: "a=b" is not a label key, such as example.com/agent.'],
   ])('refuses %j', async (flags, problem) => {
     const { discover, pods } = await setup()
     await expect(discover(flags)).rejects.toEqual(new GatewayError('request_invalid', problem))

@@ -84,14 +84,14 @@ describe('projects create', () => {
 
   it.each<[ProjectFlags, string]>([
     [{ directory: 'web', namespace: 'agents' }, '--namespace belongs to --pod or --pod-selector.'],
-    [{ pod: 'a', podSelector: 'b' }, 'pod: needs either "name" or "selector", and not both.'],
-    [{ pod: 'a', directory: 'web' }, 'directory: must be an absolute path of the pod, such as /workspace.'],
+    [{ pod: 'a', podSelector: 'b' }, 'pod: needs either "name" or "selector", not both.'],
+    [{ pod: 'a', directory: 'web' }, 'directory: must be an absolute path in the pod, such as /workspace.'],
     [{ directory: 'web', ref: 'main' }, '--ref belongs to --git.'],
     [{ directory: 'web', variable: ['a=b'] }, '--variable belongs to --template.'],
     [{ template: 'empty', variable: ['a'] }, '--variable a: write it as name=value.'],
     [{ template: 'empty', variable: ['=a'] }, '--variable =a: write it as name=value.'],
-    [{}, 'A project is made from exactly one of directory, git, template and pod.'],
-    [{ git: '--upload-pack=x' }, 'The repository cannot be taken: a URL does not begin with "-".'],
+    [{}, 'A project needs exactly one of directory, git, template and pod.'],
+    [{ git: '--upload-pack=x' }, 'The repository cannot be cloned: its URL must not start with "-".'],
   ])('refuses %j', async (flags, problem) => {
     const { create } = setup()
     await expect(create(flags)).rejects.toEqual(new GatewayError('request_invalid', problem))

@@ -46,7 +46,7 @@ describe('aetheel heartbeat status', () => {
       `every         30 minutes
 told to       terminal:ops
 next          when a gateway runs: aetheel start
-last look     60 s ago. Nothing was found the last time, and heartbeat.md is as before.
+last look     60 s ago. The last heartbeat found nothing, and heartbeat.md has not changed.
 last beat     31 min ago, nothing to tell
 tokens today  1,234 of 10,000 in 1 turn
 cost today    not told by the agent`,
@@ -109,7 +109,7 @@ xxxxxxxx  mail  0 9 * * *    2026-06-02 09:00 (Europe/Berlin)  terminal:ops  nev
 xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  worked on  $ make -k`,
       `ID        NAME  SCHEDULE     NEXT                              TO            LAST                                      WORK
 xxxxxxxx  mail  0 9 * * *    2026-06-02 09:00 (Europe/Berlin)  terminal:ops  never                                     Look
-xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  60 s ago, left out: The time before was…  $ make -k`,
+xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  60 s ago, left out: The previous run ha…  $ make -k`,
     ])
   })
 })
@@ -147,8 +147,8 @@ describe('aetheel send', () => {
 describe.concurrent('the command line', () => {
   it.for([
     [['send', '--to', '+4915112345678', ' '], 'Say what to send: aetheel send --to whatsapp:+4915112345678 "…"\n'],
-    [['send', '--to', 'whatsapp:0151', 'Hello'], /"0151" is no phone number in the international form/],
-    [['send', '--to', 'fax:1', 'Hello'], /There is no channel "fax" to send to/],
+    [['send', '--to', 'whatsapp:0151', 'Hello'], /"0151" is not a phone number in international format/],
+    [['send', '--to', 'fax:1', 'Hello'], /Unknown channel "fax"/],
     [['send', '--to', '+4915112345678', 'Hello'], NO_GATEWAY],
     [['heartbeat', 'run'], NO_GATEWAY],
     [['cron', 'run', 'mail'], NO_GATEWAY],

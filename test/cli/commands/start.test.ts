@@ -157,7 +157,7 @@ describe.concurrent('aetheel start', () => {
     [
       'its directory cannot be made',
       { AETHEEL_HOME: '/dev/null/home' },
-      /\/dev\/null\/home cannot be made: .*AETHEEL_HOME/,
+      /\/dev\/null\/home cannot be created: .*AETHEEL_HOME/,
     ],
     ['the database is not there', { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }, /Check DATABASE_URL/],
   ])('ends with 1 and says what to do when %s', async ([, env, expected], test) => {

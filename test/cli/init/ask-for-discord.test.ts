@@ -49,28 +49,28 @@ describe.concurrent('aetheel init with Discord', () => {
       said: /Then say hello: (.*)/.exec(person.screen())?.[1],
     }).toEqual({
       exitCode: 0,
-      text: `  // Directories that conversations can work in, by their ids.
+      text: `  // Directories in which conversations can work, by id.
   projects: {
     'My-project': {
       directory: '${machine.project}',
-      // In this channel of Discord, and in its threads: #dev
+      // For this Discord channel and its threads: #dev
       discordChannels: ['${dev.id}'],
     },
   },
 
-  // The project of conversations that choose none.
+  // The project of conversations that do not choose one.
   defaultProject: 'My-project',
 
   // Where agents work without a project.
   workingDir: '${machine.project}',
 
-  // The token of the Discord bot. Whoever has it is the bot: keep this file to yourself.
+  // The Discord bot token. Anyone who has it can act as the bot: keep this file private.
   discordBotToken: '${discord.token}',
 
   // May always talk to the bot: owner
   discordOwnerId: '${discord.owner.id}',
 
-  // Others may talk to it when one of these names them, or the place where they write.
+  // Others may talk to the bot if one of these lists contains them or the place where they write.
   discordUsers: [],
   discordRoles: [],
   discordGuilds: [],
@@ -116,7 +116,7 @@ describe.concurrent('aetheel init with Discord', () => {
     await person.answer(TOKEN, `other.token${ENTER}`)
     await person.answer(UNCHECKED, DOWN + DOWN + ENTER)
     await person.answer('Which user may always talk to it?', `ada${ENTER}`)
-    await person.answer('is no id of Discord', `${CTRL_U}100000000000000001${ENTER}`)
+    await person.answer('is not a Discord id', `${CTRL_U}100000000000000001${ENTER}`)
     const exitCode = await person.exitCode
     const { discordBotToken, discordOwnerId } = machine.config()
     expect([exitCode, discordBotToken, discordOwnerId]).toEqual([0, 'other.token', '100000000000000001'])

@@ -43,24 +43,24 @@ describe.concurrent('aetheel init without Discord', () => {
       exitCode: 0,
       mode: 0o600,
       check: { text: `${file}: no problems`, exitCode: 0 },
-      text: `// Settings of Aetheel. "aetheel config check" says what is wrong, "aetheel config show" what holds.
+      text: `// Aetheel settings. Check them with "aetheel config check", list them with "aetheel config show".
 {
   $schema: 'file:…',
 
-  // The agent that answers: claude, codex, gemini, opencode, pi; or demo, which is built in and no model.
+  // The agent that answers: claude, codex, gemini, opencode, pi; or demo, the built-in one without a model.
   agentBackend: 'codex',
 
-  // Whether it asks a person before commands and edits (ask), or does everything unasked (allow).
+  // Whether it asks a person before commands and edits (ask), or never asks (allow).
   agentPermissions: 'ask',
 
-  // Directories that conversations can work in, by their ids.
+  // Directories in which conversations can work, by id.
   projects: {
     'My-project': {
       directory: '${machine.project}',
     },
   },
 
-  // The project of conversations that choose none.
+  // The project of conversations that do not choose one.
   defaultProject: 'My-project',
 
   // Where agents work without a project.

@@ -149,8 +149,8 @@ it('says what is wrong with a pod, field by field', async () => {
   expect([status, body.error.problems]).toEqual([
     400,
     [
-      { path: 'pod.name', message: '"-x" is no name of a pod, which has small letters, digits, "-" and "."' },
-      { path: 'pod', message: 'needs either "name" or "selector", and not both' },
+      { path: 'pod.name', message: '"-x" is not a pod name: use lowercase letters, digits, "-" and "."' },
+      { path: 'pod', message: 'needs either "name" or "selector", not both' },
     ],
   ])
 })
@@ -169,7 +169,7 @@ it('changes the settings of a project of the cluster, but not its agent, which i
   expect([changed.body, switched.status, switched.body.error.message]).toMatchObject([
     { name: 'Web', model: 'opus', timeout: 5, agent_provider: 'claudecode', source: 'cluster' },
     409,
-    'The agent of the project web is what the label of its pod says. Change the label there, then run "aetheel projects discover".',
+    'The agent of the project web is set by the label of its pod. Change the label, then run "aetheel projects discover".',
   ])
 })
 
@@ -344,7 +344,7 @@ it.each([
     const { body: seen } = await ask('GET', `/projects/shop/commands/${accepted.command_id}`)
     return seen.state === 'failed' && seen
   }, 'its failure')
-  const message = `There is no directory "${shop}" inside the project roots (${config.projectRoots.join()}). Use one inside of them, or add to PROJECT_ROOTS.`
+  const message = `There is no directory "${shop}" inside the project roots (${config.projectRoots.join()}). Use a directory inside them, or add one to PROJECT_ROOTS.`
   expect([command.error, existsSync(join(outside, 'journal'))]).toEqual([
     expect.objectContaining({ message: expect.stringContaining(message) }),
     false,
