@@ -398,7 +398,7 @@ export class ChatSession {
   }
 
   async #showQuestion(reply: ShownReply, id: string): Promise<void> {
-    // Only then is it known which messages are ours.
+    // Only after sending is it known which messages are ours.
     await this.#sending
     const questions = await this.#readQuestions()
     if (questions && this.options.view.showQuestions) return

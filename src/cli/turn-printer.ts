@@ -68,7 +68,7 @@ export class TurnPrinter implements Printer {
     this.stderr.write(`${line}\n`)
   }
 
-  /** Ends the streamed text if no answer will follow, also for readers of stdout alone. */
+  /** Ends the streamed text if no answer will follow, also for readers of only stdout. */
   break(): void {
     this.#endToolLine()
     if (this.#streamed !== '' && !this.#streamed.endsWith('\n')) this.stdout.write('\n')

@@ -109,7 +109,7 @@ function senderFindings({ from, publicUrl }: Settings, { messages, senders }: Tw
     ? good(`${from} is a WhatsApp sender, and online`)
     : bad(`the sender ${from} is ${sender.status}`, `See ${where}`)
   if (webhook === undefined) return [state]
-  const called = sender.webhook?.callback_url || 'nobody'
+  const called = sender.webhook?.callback_url || 'no URL'
   if (called === webhook) return [state, good('Twilio calls this gateway for incoming messages')]
   const advice = `Set "Webhook URL for incoming messages" to ${webhook} at ${where}`
   return [state, bad(`Twilio calls ${called} for incoming messages`, advice)]
