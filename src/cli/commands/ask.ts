@@ -47,7 +47,7 @@ export function registerAsk(program: Command, context: CommandContext): void {
     .description('Ask an agent a single question, without a gateway. The answer goes to stdout, tool activity to stderr.')
     .argument('[prompt]', 'what to ask; by default read from stdin')
     .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
-    .option('-m, --model <model>', "model, as the agent names it")
+    .option('-m, --model <model>', 'model, as the agent names it')
     .option('-s, --session <id>', 'session to resume')
     .option('-C, --cwd <directory>', 'directory to work in')
     .option('--system <text>', "text to add to the agent's system prompt")

@@ -86,7 +86,7 @@ export async function credentialsSet(
   const value = input.isTTY ? await askForValue(name, isFile, input, output) : await readValue(isFile, input)
   await credentials.set(projectId, name, value, isFile ? 'file' : 'variable', note)
   const how = isFile ? 'as a file, with its path in' : 'as'
-  return `Set ${name}. Agents ${whereOf(projectId)} get it ${how} ${name} from their next turn on.`
+  return `Set ${name}. From their next turn on, agents ${whereOf(projectId)} get it ${how} ${name}.`
 }
 
 /** The output of `aetheel credentials list`. */
@@ -108,7 +108,7 @@ export async function credentialsRemove(
   { name, projectId = GLOBAL_OWNER }: Pick<SetOptions, 'name' | 'projectId'>,
 ): Promise<string> {
   await credentials.remove(projectId, name, note)
-  return `Removed ${name}. Agents ${whereOf(projectId)} no longer get it from their next turn on.`
+  return `Removed ${name}. From their next turn on, agents ${whereOf(projectId)} no longer get it.`
 }
 
 export async function credentialsRotate({ credentials, note }: CredentialTools): Promise<string> {

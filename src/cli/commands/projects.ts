@@ -68,7 +68,7 @@ export function registerProjects(program: Command, context: CommandContext): voi
     .option('--template <name>', 'a template to start from')
     .option('--variable <name=value...>', 'variables of the template')
     .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
-    .option('-m, --model <model>', "model, as the agent names it")
+    .option('-m, --model <model>', 'model, as the agent names it')
     .option('--untrusted', 'let nothing in its directory configure the agent')
     .action((flags: ProjectFlags) =>
       change((tools) => projectsCreate(tools, flags, process.cwd(), context.abortOn(STOP_SIGNALS))),

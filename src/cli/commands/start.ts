@@ -191,7 +191,7 @@ function watchConfigFile(
     },
     onProblem: (problem) => {
       log.error('config.not-reloaded', { problem })
-      print(`The configuration file has errors, so the previous settings stay in use:\n${problem}`)
+      print(`The changed configuration cannot be used, so the previous settings stay in use:\n${problem}`)
     },
   })
 }

@@ -30,13 +30,13 @@ describe('aetheel credentials', () => {
       removed,
       await desk.list(false),
     ]).toEqual([
-      'Set NPM_TOKEN. Agents in all projects get it as NPM_TOKEN from their next turn on.',
+      'Set NPM_TOKEN. From their next turn on, agents in all projects get it as NPM_TOKEN.',
       [{ name: 'NPM_TOKEN', kind: 'variable', value: 'hunter22' }],
       [
         ['NAME', 'KIND', 'SET', 'PROJECT'],
         ['NPM_TOKEN', 'variable', expect.stringMatching(/^\d+ s$/), '(all)'],
       ],
-      'Removed NPM_TOKEN. Agents in all projects no longer get it from their next turn on.',
+      'Removed NPM_TOKEN. From their next turn on, agents in all projects no longer get it.',
       'There are no credentials.',
     ])
   })
@@ -45,7 +45,7 @@ describe('aetheel credentials', () => {
     const desk = new Desk(test)
     const set = await desk.set('GIT_KEY', 'line one\r\nline two\n', { projectId: 'site', isFile: true })
     expect([set, await desk.values('site'), await desk.values(), JSON.parse(await desk.list(true))]).toEqual([
-      'Set GIT_KEY. Agents in the project site get it as a file, with its path in GIT_KEY from their next turn on.',
+      'Set GIT_KEY. From their next turn on, agents in the project site get it as a file, with its path in GIT_KEY.',
       [{ name: 'GIT_KEY', kind: 'file', value: 'line one\r\nline two\n' }],
       [],
       [
