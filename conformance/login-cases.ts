@@ -69,7 +69,7 @@ const unknownModel: Case = {
   async run({ agent, open }) {
     const { backend } = await openBackend(open, () => refuse(404, 'The model `nope` does not exist.'))
     const { text } = await live(backend)
-    assert.match(text, / is unknown, or not for this login$/)
+    assert.match(text, / is unknown, or not available to this login$/)
     return text.replace(agent.model, 'MODEL')
   },
 }

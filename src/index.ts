@@ -1,4 +1,4 @@
-// The door of the package: what `import … from 'aetheel'` gives. Nothing inside the project imports it.
+// The package's entry point: what `import … from 'aetheel'` gives. Nothing inside the project imports it.
 
 export { ClaudeCodeBackend } from './backends/claude/backend.js'
 export { CodexBackend } from './backends/codex/backend.js'

@@ -21,7 +21,7 @@ interface LogOptions {
   secrets?: string[]
   /** Hides secrets that become known later; `secrets` are added to it. */
   scrubber?: Pick<Scrubber, 'add' | 'scrubJson'>
-  /** Lines are JSON, or words if this is a terminal. */
+  /** A terminal gets readable lines, anything else JSON. */
   destination?: LogDestination
 }
 
@@ -54,7 +54,7 @@ export function createLog({
 
 const LEVEL_NAMES: Record<number, string> = { 20: 'debug', 30: 'info', 40: 'warning', 50: 'error' }
 
-/** A line as a person reads it: time, level, message, then what varies. */
+/** A line for people: time, level, message, then the fields. */
 function wordsOf(line: string): string {
   const { level, time, msg, ...fields } = JSON.parse(line) as { level: number; time: string; msg: string }
   const rest = Object.entries(fields).map(([name, value]) => `${name}=${wordOf(value)}`)

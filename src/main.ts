@@ -8,6 +8,6 @@ try {
 } catch (error) {
   if (!(error instanceof GatewayError)) throw error
   console.error(error.message)
-  // Not `exitCode`: what had been opened before the error must not keep us here.
+  // Not `exitCode`: something opened before the error could keep the process alive.
   process.exit(1)
 }

@@ -277,7 +277,7 @@ export interface ProbeOptions {
 /**
  * Whether an agent is logged in, as far as can be told without asking its model. Nothing here holds a secret.
  *
- * - `how`: by what, such as the name of a variable; follows "logged in by"
+ * - `how`: by what, such as the name of a variable; follows "logged in with"
  * - `why`: why it cannot be told, a sentence
  * - `fix`: the command that logs it in, or in anew, for a terminal on the gateway's machine
  * - `next`: what to do in the program that this command starts, if it does not ask by itself

@@ -2,10 +2,10 @@
 //
 // Invariants:
 // - The gateway's record is authoritative. Pushed events and replies are only faster: they may be missing if the
-//   connection broke or another gateway on the same database did the work, and then the record is read.
+//   connection broke or another gateway on the same database did the work. Then the record is read.
 // - A message keeps its platform id until the gateway has accepted it, so resending it after a disconnect is safe.
 // - A reply is shown once, however often and by whichever path it arrives.
-// - A question of an agent is open for as long as the record says so, whoever answers it and wherever.
+// - An agent's question is open as long as the record says so, whoever answers it and wherever.
 
 import { randomUUID } from 'node:crypto'
 import { wait } from '../core/async.js'
@@ -25,11 +25,11 @@ export interface ChatSessionOptions {
   author: string
   projectId?: string | undefined
   view: ChatView
-  /** Nobody can answer what an agent asks for the sake of our messages: it is refused at once. */
+  /** Nobody can answer questions about our messages, so they are denied at once. */
   refusesQuestions: boolean
   /** Undefined if no gateway is running. */
   connect(onPush: (push: Push) => void): Promise<Control | undefined>
-  /** How long to wait for a lost gateway; absent, until it is back. */
+  /** How long to wait for a lost gateway. Absent: forever. */
   reconnectTimeoutMs?: number | undefined
 }
 
@@ -43,7 +43,7 @@ export interface ChatView {
   /** What the gateway says, outside a turn. */
   note(text: string): void
   showHistory(entries: HistoryEntry[]): void
-  /** All that wait for an answer, oldest first. Absent if questions are shown as replies. */
+  /** Shows all open questions, oldest first. Absent if questions are shown as replies. */
   showQuestions?(questions: OpenQuestion[]): void
   /** No answer is pending and nothing is being printed. */
   idle(): void
@@ -75,7 +75,7 @@ const RECONNECT_MS = 300
 const POLLED_ENTRIES = 400
 const HISTORY_ENTRIES = 50
 const REFUSED_ADVICE =
-  'To be asked, run "aetheel chat" in a terminal or use the dashboard; for an agent that need not ask, set agentPermissions to allow.'
+  'To answer, run "aetheel chat" in a terminal or use the dashboard. To stop agents asking, set agentPermissions to allow.'
 
 export class ChatSession {
   /** Whether any message went unanswered. */
@@ -93,7 +93,7 @@ export class ChatSession {
   /** Events of the next turn, held until the last turn's reply has arrived. */
   #held: EventPush[] = []
   #hasQuestions = false
-  /** What the gateway says about the questions that were refused here. */
+  /** The gateway's notices about questions that were denied here. */
   readonly #refusals = new Set<string>()
   #polling: Promise<void> | undefined
   #mayBeMore = false
@@ -195,11 +195,11 @@ export class ChatSession {
   async #reconnect(): Promise<void> {
     const { reconnectTimeoutMs = Number.POSITIVE_INFINITY } = this.options
     const lostAt = Date.now()
-    this.#note('! The gateway has gone. Waiting until it is back; Ctrl-C leaves.')
+    this.#note('! Lost the connection to the gateway. Waiting for it to come back; Ctrl-C leaves.')
     while (!this.#isClosed) {
       await wait(RECONNECT_MS)
       if (Date.now() - lostAt > reconnectTimeoutMs) {
-        this.#note('! It did not come back. What it had taken is kept and answered by the next one.')
+        this.#note('! It did not come back. Messages it accepted are kept, and the next gateway answers them.')
         for (const message of this.#unanswered) this.#settle(message, false)
         return
       }
@@ -243,7 +243,7 @@ export class ChatSession {
         const { position, notes, interrupts } = acceptance
         for (const note of notes) this.#note(`! ${note}`)
         if (position > 0 && interrupts === undefined) {
-          this.#note(`! ${position} ${position === 1 ? 'message comes' : 'messages come'} first.`)
+          this.#note(`! ${position} ${position === 1 ? 'message is' : 'messages are'} ahead of this one.`)
         }
       } catch (error) {
         if (isDisconnected(error)) return
@@ -258,7 +258,7 @@ export class ChatSession {
     const { address, author } = this.options
     return this.#ask(async (control) => {
       const { answer, messageId } = await control.call('chat.command', { address, author, line })
-      // It is waited for as if the person had written it.
+      // Wait for it as if the person had written it.
       if (messageId !== undefined) this.#unanswered.push({ platformId: '', text: line, files: [], messageId })
       this.#note(line.trim() === '/help' ? `${answer}\n${this.options.view.help}` : answer)
       this.#settleFinished()
@@ -282,7 +282,7 @@ export class ChatSession {
   }
 
   #present(): Control {
-    if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
+    if (!this.#control) throw new GatewayError('gateway_unavailable', 'Not connected to the gateway. Try again in a moment.')
     return this.#control
   }
 
@@ -394,11 +394,11 @@ export class ChatSession {
   #noteRetry({ problem, attempt, attempts, startsAt }: NextAttempt): void {
     const why = oneLine(problem, this.options.view.width).replace(/[.:\s]+$/, '')
     const next = `Attempt ${attempt} of ${attempts} starts ${timeAhead(startsAt, Date.now())}.`
-    this.#note(`! It failed and is tried again: ${why}. ${next}`)
+    this.#note(`! Failed, retrying: ${why}. ${next}`)
   }
 
   async #showQuestion(reply: ShownReply, id: string): Promise<void> {
-    // Which messages are ours is known when they have been taken.
+    // Only after sending is it known which messages are ours.
     await this.#sending
     const questions = await this.#readQuestions()
     if (questions && this.options.view.showQuestions) return
@@ -408,7 +408,7 @@ export class ChatSession {
     else this.#printReply(reply)
   }
 
-  /** Undefined if the gateway cannot tell. */
+  /** Undefined if the gateway cannot be asked. */
   async #readQuestions(): Promise<OpenQuestion[] | undefined> {
     try {
       const answer = await this.#control?.call('chat.questions', { address: this.options.address })
@@ -428,10 +428,10 @@ export class ChatSession {
     try {
       await this.#control?.call('approvals.answer', { id, decision: 'deny', message: NOBODY })
       this.#note(
-        `! Refused, since nobody can be asked here: ${oneLine(summary, this.options.view.width)}. ${REFUSED_ADVICE}`,
+        `! Denied, because nobody can answer here: ${oneLine(summary, this.options.view.width)}. ${REFUSED_ADVICE}`,
       )
     } catch (error) {
-      // Answered meanwhile, or the gateway has gone: the next run asks again.
+      // Answered in the meantime, or the gateway is gone: the next run asks again.
       if (!isDisconnected(error)) this.#report(error)
     }
   }

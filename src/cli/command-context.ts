@@ -34,10 +34,10 @@ export class CommandContext {
     for (const stream of [process.stdout, process.stderr]) {
       stream.on('error', ({ code, message }: NodeJS.ErrnoException) => {
         this.#stop.abort()
-        // A reader that leaves, as in `aetheel ask … 2>&1 | head`, has what it wanted; a full disk is an error.
+        // A reader that stops early, as in `aetheel ask … 2>&1 | head`, has what it wanted; a full disk is an error.
         if (code === 'EPIPE') return
         process.exitCode = 1
-        if (stream === process.stdout) console.error(`The output could not be written: ${message}`)
+        if (stream === process.stdout) console.error(`Cannot write the output: ${message}`)
       })
     }
   }
@@ -63,7 +63,7 @@ export class CommandContext {
   async withAgents<T>(config: GatewayConfig, use: (agents: ConfiguredAgents) => Promise<T>): Promise<T> {
     const { environment, scrubber } = this
     const log = this.openLog(config)
-    // Neither a server nor an agent that waits for approval ends by itself if we are killed.
+    // If we are killed, neither a server nor an agent that waits for approval ends without the guardian.
     const isServed = config.opencodeEnabled && config.opencodeManaged
     const guarded = isServed || config.agentPermissions === 'ask' ? guardedOwner(log) : undefined
     const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber, owner: guarded?.owner }
@@ -87,7 +87,7 @@ export class CommandContext {
       const records = await this.readStore(config, ({ credentials }) => credentials.list([GLOBAL_OWNER]))
       return records.map(({ name }) => name)
     } catch {
-      return [] // That is reported by whoever needs the database.
+      return [] // Whatever needs the database reports that.
     }
   }
 

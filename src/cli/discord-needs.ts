@@ -6,7 +6,7 @@ import { printable } from '../core/one-line.js'
 
 export interface NeededPermission {
   name: PermissionsString
-  /** As in Discord's server settings. */
+  /** As Discord's server settings show it. */
   label: string
   /** What goes wrong without it. */
   without: string
@@ -15,28 +15,28 @@ export interface NeededPermission {
 }
 
 export const NEEDED_PERMISSIONS: NeededPermission[] = [
-  { name: 'ViewChannel', label: 'View Channels', without: 'it does not see what is written there', isRequired: true },
-  { name: 'SendMessages', label: 'Send Messages', without: 'it cannot answer there', isRequired: true },
+  { name: 'ViewChannel', label: 'View Channels', without: 'the bot cannot see messages there', isRequired: true },
+  { name: 'SendMessages', label: 'Send Messages', without: 'the bot cannot answer there', isRequired: true },
   {
     name: 'CreatePublicThreads',
     label: 'Create Public Threads',
-    without: 'it cannot open a thread for a mention',
+    without: 'the bot cannot open a thread for a mention',
     isRequired: true,
   },
   {
     name: 'SendMessagesInThreads',
     label: 'Send Messages in Threads',
-    without: 'it cannot answer in threads',
+    without: 'the bot cannot answer in threads',
     isRequired: true,
   },
   {
     name: 'ReadMessageHistory',
     label: 'Read Message History',
-    without: 'it misses what was written while it was away, and cannot refer to a message',
+    without: 'the bot misses messages sent while it was offline, and cannot reply to a specific message',
     isRequired: true,
   },
-  { name: 'AddReactions', label: 'Add Reactions', without: 'it cannot mark a message as seen', isRequired: false },
-  { name: 'AttachFiles', label: 'Attach Files', without: 'it cannot send files', isRequired: false },
+  { name: 'AddReactions', label: 'Add Reactions', without: 'the bot cannot mark a message as seen', isRequired: false },
+  { name: 'AttachFiles', label: 'Attach Files', without: 'the bot cannot send files', isRequired: false },
 ]
 
 /** The page that adds the bot to a server, with exactly the permissions it needs. */
@@ -52,5 +52,5 @@ export function botPage(applicationId: string): string {
 }
 
 export function nameOf({ username, global_name: globalName }: Pick<APIUser, 'username' | 'global_name'>): string {
-  return printable(globalName ?? username) || 'someone without a name'
+  return printable(globalName ?? username) || 'an unnamed user'
 }

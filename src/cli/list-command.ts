@@ -23,7 +23,7 @@ export function defineList(
 
 export function addListFlags(command: Command): Command {
   return command
-    .option('-n, --limit <number>', 'most entries to show', countArgument, 50)
+    .option('-n, --limit <number>', 'maximum number of entries', countArgument, 50)
     .option('--json', 'print JSON')
 }
 

@@ -15,7 +15,7 @@ const MAX_CELL_WIDTH = 40
 const MIN_TEXT_WIDTH = 20
 /** The width of the id column. */
 const INDENT = ' '.repeat(10)
-/** An agent's last words may fill a page. */
+/** An agent's last message may fill a page. */
 const MAX_DETAIL_CHARACTERS = 1_000
 
 /** What each column shows of an item, by its heading. */
@@ -70,7 +70,7 @@ function wrapped(text: string, width: number): string[] {
 }
 
 export function terminalWidth(): number {
-  // 0 if the terminal does not know.
+  // 0 if the terminal does not report it.
   return process.stdout.columns || 120
 }
 
@@ -90,7 +90,7 @@ export function prefixOf(id: string): string {
 }
 
 export function severalIds(id: string): string {
-  return `More than one id begins with ${id}. Type more of it.`
+  return `More than one id begins with ${id}. Type more characters.`
 }
 
 /** Such as `2026-03-29 03:00:05 CEST`, in the time zone of this machine. */

@@ -3,9 +3,9 @@ import type { GatewayConfig } from '../config.js'
 import { isDirectory } from '../core/paths.js'
 import type { Project } from '../store/projects.js'
 
-/** A directory in which an agent is to work, and cannot. */
+/** A configured directory that an agent cannot work in. */
 export interface MissingDirectory {
-  /** What names it: a setting, or a project. */
+  /** The setting or project that names it. */
   setting: string
   problem: string
   fix: string
@@ -13,7 +13,7 @@ export interface MissingDirectory {
 
 type Workplace = Pick<Project, 'id' | 'directory' | 'pod'>
 
-/** Those of the settings and of these projects; a pod's own are not looked at. */
+/** Checks the settings and these projects; directories in pods are not checked. */
 export function missingDirectories(
   { workingDir, inbound }: Pick<GatewayConfig, 'workingDir'> & Partial<Pick<GatewayConfig, 'inbound'>>,
   projects: Workplace[],
@@ -28,11 +28,11 @@ export function missingDirectories(
 }
 
 function describe(setting: string, path: string): MissingDirectory {
-  if (existsSync(path)) return { setting, problem: `${path} is not a directory`, fix: 'Name a directory.' }
+  if (existsSync(path)) return { setting, problem: `${path} is not a directory`, fix: 'Choose a directory.' }
   return { setting, problem: `the directory ${path} does not exist`, fix: `Run: mkdir -p ${quoted(path)}` }
 }
 
-/** As one word of a shell. */
+/** As one shell word. */
 function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -13,7 +13,7 @@ export function openForReading(config: GatewayConfig, log: Log): Promise<Store> 
   return openStoreReadOnly({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
 }
 
-/** Uses a store or a connection, and closes it. */
+/** Uses a store or a connection, then closes it. */
 export async function closing<Resource extends { close(): Promise<void> }, T>(
   resource: Resource,
   use: (resource: Resource) => Promise<T>,

@@ -1,6 +1,6 @@
 import type { ConfigLocation } from './command-context.js'
 
-/** What a person types to call us again, for the same configuration. */
+/** The command a person types to run us again with the same configuration. */
 export function ownName({ environment, explicit }: Pick<ConfigLocation, 'environment' | 'explicit'>): string {
   const name = programName(environment)
   return explicit === undefined ? name : `${name} --config ${shellWord(explicit)}`

@@ -60,7 +60,7 @@ export function createProgram(environment: NodeJS.ProcessEnv): Command {
     .option('--config <file>', 'settings file (JSON5)')
     .showHelpAfterError('Use --help to list commands and options.')
     .usage('[options] [command]')
-    .addHelpText('after', '\nWithout a command: set up and start; later, show the status.')
+    .addHelpText('after', '\nWithout a command: set up and start the gateway; once it is set up, show its status.')
     .helpCommand(true)
     .allowExcessArguments()
   const context = new CommandContext(environment, () => program.opts<{ config?: string }>().config)

@@ -10,7 +10,7 @@ import { configuredPods } from '../runtime/configured-pods.js'
 import { type Note, notesOf } from '../store/audit.js'
 import type { Store } from '../store/store.js'
 
-/** Changes projects directly in the database, which a running gateway rereads for each message. */
+/** Changes projects in the database, which a running gateway rereads for each message. */
 export interface ProjectTools {
   store: Store
   agents: BackendRegistry

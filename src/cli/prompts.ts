@@ -14,7 +14,7 @@ export interface Choice<Value extends string> {
   hint?: string
 }
 
-/** More would not fit on a small terminal; the rest is reached with the arrow keys. */
+/** More would not fit on a small terminal; the arrow keys reach the rest. */
 const MAX_CHOICES_SHOWN = 12
 const DEFAULT_COLUMNS = 80
 const DEFAULT_ROWS = 24
@@ -22,7 +22,7 @@ const DEFAULT_ROWS = 24
 /**
  * Questions to a person at a terminal.
  *
- * Contract: throws if a question is cancelled or the input ends. Callers write nothing until all is answered.
+ * Contract: throws if a question is cancelled or the input ends. Callers write nothing before the last answer.
  */
 export class Prompts {
   readonly #ended = new AbortController()
@@ -30,7 +30,7 @@ export class Prompts {
   constructor(
     private readonly input: Readable,
     private readonly output: Writable & { columns?: number; rows?: number },
-    /** How to go on after a cancelled question. */
+    /** What to do after a cancelled question. */
     private readonly advice = '',
   ) {
     // Some terminals report no size; Clack would then write one character per line.
@@ -95,7 +95,7 @@ export class Prompts {
     return this.#ask((common) => this.#select(message, choices, common, initialValue))
   }
 
-  /** Like `select`, unless something else happens first. */
+  /** Like `select`, but ends early if something else happens first. */
   async selectUnless<Value extends string, Event>(
     message: string,
     choices: Choice<Value>[],

@@ -13,7 +13,7 @@ interface TerminalOptions {
   scrubber: Scrubber
 }
 
-/** Told to an agent that asks where nobody can answer. */
+/** Sent to an agent that asks where nobody can answer. */
 export const NOBODY = 'Nobody is there who could allow this. Go on without it, or end with what you would do and why.'
 const REFUSED = 'The person who was asked has refused this.'
 
@@ -24,9 +24,9 @@ export function approveAtTerminal({ input, output, scrubber }: TerminalOptions):
     if (!input) return Promise.resolve({ isAllowed: false, message: NOBODY })
     const question = printable(scrubber.scrub(`${toolName} ${JSON.stringify(toolInput)}`))
     const answer = before.then(async () => {
-      // The line of the tool comes first.
+      // The tool's line comes first.
       await nextTurn()
-      if (!signal.aborted) output.write(`\nMay it use ${question}? [y/N] `)
+      if (!signal.aborted) output.write(`\nAllow ${question}? [y/N] `)
       return (await isAllowed(input, signal)) ? { isAllowed: true as const } : { isAllowed: false, message: REFUSED }
     })
     before = answer

@@ -29,7 +29,7 @@ export class TurnPrinter implements Printer {
   /** On a terminal, which shows both streams. */
   #isMidLine = false
   readonly #tools = new Map<string, { line: string; startedAt: number }>()
-  /** The tool whose line is the last one, and goes on when the tool ends. */
+  /** The tool whose line is the last one; it is completed when the tool ends. */
   #openTool: string | undefined
 
   constructor(
@@ -51,10 +51,10 @@ export class TurnPrinter implements Printer {
       case 'tool_result':
         return this.#endTool(event)
       case 'notice':
-        // The question itself says it.
+        // The question itself is shown.
         if (event.isTechnical || isAskedNotice(event.content)) return
         return this.note(oneLine(`! ${event.content}`, NOTICE_CHARACTERS))
-      default: // The answer says it.
+      default: // The answer shows it.
     }
   }
 
@@ -68,7 +68,7 @@ export class TurnPrinter implements Printer {
     this.stderr.write(`${line}\n`)
   }
 
-  /** Ends the streamed text if no answer will follow, also for readers of stdout alone. */
+  /** Ends the streamed text if no answer will follow, also for readers of only stdout. */
   break(): void {
     this.#endToolLine()
     if (this.#streamed !== '' && !this.#streamed.endsWith('\n')) this.stdout.write('\n')
@@ -102,7 +102,7 @@ export class TurnPrinter implements Printer {
       startedAt: timestamp,
     }
     this.#tools.delete(toolId)
-    // That nobody was there to allow it is told once.
+    // It was already said once that nobody could allow it.
     const problem = isError && !content.includes(NOBODY) ? oneLine(content, PROBLEM_CHARACTERS) : ''
     const end = `  ${isError ? '✗' : '✓'} ${clock(timestamp - startedAt)}${problem === '' ? '' : `: ${problem}`}`
     if (this.#openTool !== toolId) return this.line(line + end)
@@ -123,8 +123,8 @@ export class TurnPrinter implements Printer {
 }
 
 /**
- * Whether an answer is what streamed last. The streamed text still has the lines that name files, and perhaps blank ones
- * at its end.
+ * Whether an answer is what streamed last. The streamed text still has the lines that name files, and may end with
+ * blank lines.
  */
 export function hasStreamed(streamed: string, answer: string): boolean {
   return [streamed, readMediaTokens(streamed).text].some((said) => said.trimEnd().endsWith(answer.trimEnd()))

@@ -143,7 +143,7 @@ describeEngines('search', (engine) => {
       [
         '2025-03-01 10:02:00 UTC  chat/room 2  ann  word c',
         '2025-03-01 10:01:00 UTC  chat/room 1  ann  word b',
-        'There are more. --limit shows more than 2.',
+        'There are more. To see more than 2, use --limit.',
       ].join('\n'),
       expect.not.stringContaining('more'),
     ])
@@ -164,7 +164,7 @@ describeEngines('search', (engine) => {
   it('says so when nothing is found', async () => {
     const stage = await stageWith(engine, ['Hello'])
     expect([await searchIn(stage, ['nowhere']), await searchIn(stage, ['nowhere'], { isJson: true })]).toEqual([
-      'Nothing was found.',
+      'Nothing found.',
       '[]',
     ])
   })
@@ -175,7 +175,7 @@ describeEngines('search', (engine) => {
     const refusals = dates.map((since) => searchIn(stage, ['x'], { since }).catch((error: unknown) => error))
     expect(await Promise.all(refusals)).toEqual(
       dates.map((since) => {
-        const message = `"${since}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30.`
+        const message = `"${since}" is not a date. Write it as 2025-12-31 or 2025-12-31T18:30.`
         return expect.objectContaining({ code: 'request_invalid', message })
       }),
     )

@@ -32,7 +32,7 @@ it('shows what is meant on one line, without secrets', async () => {
   const { approve, input, printed } = setup()
   input.write('y\n')
   await approve({ toolName: 'Bash', toolInput: { command: 'echo a-long-secret\u202E\u001B[2J' } }, NEVER)
-  expect(printed()).toBe('\nMay it use Bash {"command":"echo [secret] \\u001b[2J"}? [y/N] ')
+  expect(printed()).toBe('\nAllow Bash {"command":"echo [secret] \\u001b[2J"}? [y/N] ')
 })
 
 it('asks one thing after the other', async () => {
@@ -40,7 +40,7 @@ it('asks one thing after the other', async () => {
   const first = approve(REQUEST, NEVER)
   const second = approve({ ...REQUEST, toolName: 'Write' }, NEVER)
   await until(() => printed() !== '', 'the first question')
-  expect(printed()).toBe('\nMay it use Bash {"command":"ls"}? [y/N] ')
+  expect(printed()).toBe('\nAllow Bash {"command":"ls"}? [y/N] ')
   input.write('y\n')
   expect((await first).isAllowed).toBe(true)
   input.write('n\n')

@@ -1,7 +1,7 @@
 // The files that a person names in a message, as `@path`.
 //
-// Only what is there is taken for a file, and only what is named. What lies in the agent's own directory it can read
-// itself; anything else is attached.
+// Only existing files count, and only those named. The agent can read files in its own directory itself; any other file
+// is attached.
 
 import { statSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -26,7 +26,7 @@ export function attachmentsIn(text: string, directory: string | undefined): Name
   return [...found.values()]
 }
 
-/** A pasted text that is nothing but paths of files, such as a terminal inserts for files that are dragged there. */
+/** Pasted text that is only file paths, as a terminal inserts when files are dragged into it. */
 export function mentionsOf(pasted: string): string | undefined {
   const paths = pathsIn(pasted.trim())
   const files = paths.map((path) => (isAbsolute(path) ? fileAt(path, undefined) : undefined))
@@ -39,7 +39,7 @@ export function mention(path: string): string {
   return /[\s"]|[.,;:!?)]$/.test(path) ? `@"${path}"` : `@${path}`
 }
 
-/** A sentence may go on right behind the path. */
+/** Punctuation may follow the path directly. */
 function fileNamed(text: string, directory: string | undefined): NamedFile | undefined {
   const bare = text.replace(/[.,;:!?)]+$/, '')
   return fileAt(text, directory) ?? (bare === text ? undefined : fileAt(bare, directory))
@@ -62,10 +62,10 @@ function isInside(path: string, directory: string): boolean {
   return way !== '' && !way.startsWith('..') && !isAbsolute(way)
 }
 
-/** As terminals write several: quoted, or with backslashes before what is special. */
+/** Several paths as terminals write them: quoted, or with special characters escaped by backslashes. */
 function pathsIn(text: string): string[] {
   if (text === '' || text.length > 20_000 || text.includes('\n')) return []
-  // A path with plain blanks, as some terminals and file managers give it.
+  // Some terminals and file managers do not escape spaces.
   if (fileAt(text, undefined)) return [text]
   const words = text.match(/'[^']*'|"[^"]*"|(?:\\.|[^\s\\])+/g) ?? []
   return words.map((word) => {
@@ -79,6 +79,6 @@ function pathOfUrl(url: string): string {
   try {
     return fileURLToPath(url)
   } catch {
-    return url // Of another machine, or not a URL: no file has this name.
+    return url // On another machine, or not a URL: no file has this name.
   }
 }

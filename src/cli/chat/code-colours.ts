@@ -1,5 +1,5 @@
-// Colours for a line of code: strings, numbers, comments and common keywords. A grammar for each language would cost more
-// to load than the whole chat.
+// Colours for a line of code: strings, numbers, comments and common keywords. Loading a grammar for each language would
+// take longer than loading the rest of the chat.
 
 import type { Line, Span } from './styled-text.js'
 import { span } from './styled-text.js'

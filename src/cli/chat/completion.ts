@@ -1,4 +1,4 @@
-// What could be meant by a word that is being written: a command, its argument, or a file of the project.
+// Completions for the word before the cursor: a command, its argument, or a file of the project.
 
 import type { CommandDescription, Suggestion } from '../../channels/types.js'
 import { filesBelow, matchingFiles } from '../../projects/file-names.js'
@@ -7,7 +7,7 @@ import { charactersOf, type EditorState, typedText } from './editor.js'
 
 export interface Candidate {
   label: string
-  /** What is told about it. */
+  /** A short description. */
   hint: string
   /** Replaces the units from `start` to the cursor. */
   text: string
@@ -79,7 +79,7 @@ function withoutValue(label: string, value: string): string {
 }
 
 async function fileCandidates(typed: string, directory: string): Promise<Candidate[]> {
-  // Hidden ones are left out unless they are asked for.
+  // Skip hidden files unless the typed path names one.
   const paths = await filesBelow(directory, /(?:^|\/)\.[^./]/.test(typed))
   return matchingFiles(paths, typed).map((path) => ({
     label: path,

@@ -1,14 +1,14 @@
-// The text that a person is writing, as a value.
+// The text being written, as an immutable value.
 //
 // Invariants:
-// - The text is the units joined, with `\n` for line ends; a key adds, removes or moves past whole units, and nothing else.
-// - A unit is what counts as one character for a person, or a long paste, which is shown folded.
+// - The text is the units joined, with `\n` for line ends; a key only adds, removes or moves past whole units.
+// - A unit is one character as people see it, or a long paste, which is shown folded.
 
 import { withPlainLineEnds } from './keys.js'
 
 export interface EditorState {
   readonly units: readonly string[]
-  /** Before the unit with this index. */
+  /** The cursor is before the unit with this index. */
   readonly cursor: number
   /** What was cut last, for Ctrl-Y. */
   readonly cut: readonly string[]
@@ -19,7 +19,7 @@ export const EMPTY: EditorState = { units: [], cursor: 0, cut: [] }
 /** A paste of this many lines, or of more characters than these, is one unit. */
 const FOLDED_LINES = 6
 const FOLDED_CHARACTERS = 1_000
-/** The time that a segmenter takes grows with the square of the text. */
+/** A segmenter takes quadratic time. */
 const SLICE = 256
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
@@ -28,7 +28,7 @@ export function textOf({ units }: Pick<EditorState, 'units'>): string {
   return units.join('')
 }
 
-/** What was typed: a blank stands for each folded paste. */
+/** What was typed, with a space in place of each folded paste. */
 export function typedText(units: readonly string[]): string {
   return units.map((unit) => (isFolded(unit) ? ' ' : unit)).join('')
 }
@@ -44,7 +44,7 @@ export function charactersOf(text: string): string[] {
       ({ segment }) => segment,
     )
     const isLast = end >= text.length
-    // The last character of a slice may go on behind it.
+    // The last character of a slice may continue in the next one.
     const complete = isLast ? segments : segments.slice(0, -1)
     for (const segment of complete) {
       characters.push(segment)
@@ -55,12 +55,12 @@ export function charactersOf(text: string): string[] {
   return characters
 }
 
-/** Whether it is a paste shown as its size. */
+/** Whether it is a paste that is shown only as its size. */
 export function isFolded(unit: string): boolean {
   return unit.length > 1 && (unit.length > FOLDED_CHARACTERS || graphemes.segment(unit).containing(0)?.segment !== unit)
 }
 
-/** With a text of its own, such as one from the history. */
+/** Replaces the text, for example with one from the history. */
 export function withText({ cut }: EditorState, given: string): EditorState {
   const text = withPlainLineEnds(given)
   const units = isLong(text) ? [text] : charactersOf(text)
@@ -72,7 +72,7 @@ export function insert(state: EditorState, typed: string): EditorState {
   const { units, cursor } = state
   const before = units[cursor - 1] ?? ''
   const after = units[cursor] ?? ''
-  // A mark or half a flag belongs to the character beside it.
+  // A combining mark or half a flag belongs to the character beside it.
   const [left, right] = [isFolded(before) ? '' : before, isFolded(after) ? '' : after]
   const start = left === '' ? cursor : cursor - 1
   const end = right === '' ? cursor : cursor + 1
@@ -87,7 +87,7 @@ export function paste(state: EditorState, pasted: string): EditorState {
   return isLong(text) ? pasteFolded(state, text) : insert(state, text)
 }
 
-/** As one unit, however short it is. */
+/** Pastes as one unit, however short. */
 export function pasteFolded(state: EditorState, pasted: string): EditorState {
   const text = withPlainLineEnds(pasted)
   const { units, cursor } = state
@@ -169,7 +169,7 @@ export function moveLine(state: EditorState, direction: -1 | 1): EditorState | u
   return moveTo(state, Math.min(target + cursor - start, lineEnd({ ...state, cursor: target })))
 }
 
-/** A backslash before the cursor at the end becomes a line break. Contract: undefined if there is none. */
+/** Turns a backslash at the end into a line break. Contract: undefined if there is none. */
 export function continued(state: EditorState): EditorState | undefined {
   const { units, cursor } = state
   if (cursor !== units.length || units[cursor - 1] !== '\\') return undefined
@@ -224,7 +224,7 @@ function isLong(text: string): boolean {
   return text.length > FOLDED_CHARACTERS || countLines(text) >= FOLDED_LINES
 }
 
-/** A line break at the end begins no line. */
+/** A line break at the end does not start another line. */
 export function countLines(text: string): number {
   return text.replace(/\n$/, '').split('\n').length
 }

@@ -1,9 +1,9 @@
-// What was typed before: one entry per line, the latest last. An entry of several lines is JSON behind a mark, so that a
-// file of an earlier version, which has none, is read as it is.
+// Earlier input: one entry per line, the latest last. A multi-line entry is JSON after a mark, so files from earlier
+// versions, which have no mark, still read correctly.
 //
-// Several chats may write at once, and none may lose what another one wrote. So the file is only appended to, by its name
-// and in one write, and a file that is full is renamed, to a name of its own. Whoever has opened it just before still
-// writes into it; whoever renames at the same moment renames the next one, which is then small. Both are read.
+// Several chats may write at once, and none may lose what another one wrote. So the file is only appended to, by its
+// name and in one write, and a full file is renamed to a unique name. A chat that opened it just before still writes to
+// it; a chat that renames at the same moment renames the next file, which is then small. Both are read.
 
 import {
   appendFileSync,
@@ -20,7 +20,7 @@ import { basename, dirname, join } from 'node:path'
 
 const MARK = '\u001E'
 const MAX_ENTRIES = 500
-/** Longer ones, such as a pasted log, are not kept. */
+/** Longer entries, such as a pasted log, are not kept. */
 export const LONGEST_ENTRY = 10_000
 const FULL_BYTES = 128 * 1024
 
@@ -28,7 +28,7 @@ export class InputHistory {
   #entries: string[]
   /** Equal to the number of entries while none is shown. */
   #index: number
-  /** What was being written when the first entry was shown. */
+  /** The text in progress when the first entry was shown. */
   #draft = ''
 
   constructor(
@@ -36,7 +36,7 @@ export class InputHistory {
     private readonly now: () => number,
     private readonly onProblem: (error: unknown) => void,
   ) {
-    // Before the others: what is renamed in between is read twice, rather than not at all.
+    // Read this file before the full ones: if it is renamed in between, it is read twice rather than not at all.
     const latest = readEntries(file)
     this.#entries = latestOf([...fullFiles(file).toReversed().flatMap(readEntries), ...latest])
     this.#index = this.#entries.length
@@ -55,12 +55,12 @@ export class InputHistory {
     this.#index = this.#entries.length
   }
 
-  /** Removes what nobody is offered any more. */
+  /** Starts a new file, and deletes files whose entries are no longer offered. */
   #beginAnother(): void {
     try {
       renameSync(this.file, `${this.file}.${this.now()}-${process.pid}`)
     } catch (error) {
-      // Another chat has done it.
+      // Another chat has renamed it.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     }
     let entries = 0
@@ -99,18 +99,18 @@ function decode(line: string): string {
     const entry: unknown = JSON.parse(line.slice(MARK.length))
     return typeof entry === 'string' ? entry : line
   } catch {
-    return line // Cut off, or not ours: shown as it is.
+    return line // Truncated, or not ours: show it as it is.
   }
 }
 
-/** Returns how long the file is now. */
+/** Returns the size of the file. */
 function append(file: string, lines: string): number {
   const fd = openSync(file, 'a+', 0o600)
   try {
     const { size } = fstatSync(fd)
     const last = Buffer.alloc(1)
     const isCutOff = readSync(fd, last, 0, 1, size - 1) === 1 && last.toString() !== '\n'
-    // What was cut off, as by a full disk, must not swallow the next entry.
+    // A truncated entry, such as after a full disk, must not swallow the next one.
     appendFileSync(fd, isCutOff ? `\n${lines}` : lines)
     return fstatSync(fd).size
   } finally {

@@ -9,7 +9,7 @@ export interface InputRows {
 
 const TAB = '    '
 
-/** The rows of what is being written, and among them those around the cursor if they are more than `maxRows`. */
+/** The text being written as rows: at most `maxRows`, around the cursor. */
 export function inputRows(state: EditorState, prompt: Span, width: number, maxRows: number): InputRows {
   const indent = widthOf(prompt.text)
   const rows: Span[][] = [[prompt]]

@@ -1,6 +1,6 @@
-// What a terminal sends, as keys, typed text and pastes.
+// Decodes what a terminal sends into keys, typed text and pastes.
 //
-// Own code, since node:readline takes a part of what terminals of today report, such as `ESC [ 99 ; 69 u`, for text.
+// Not node:readline: it takes some sequences that today's terminals send, such as `ESC [ 99 ; 69 u`, for text.
 
 export type Input =
   | { kind: 'text'; text: string }
@@ -20,7 +20,7 @@ const LETTERS: Record<string, string> = {
 const NUMBERS: Record<number, string> = {
   ...{ 1: 'home', 3: 'delete', 4: 'end', 5: 'page-up', 6: 'page-down', 7: 'home', 8: 'end' },
 }
-/** Keys with a character of their own. */
+/** Keys that have their own character. */
 const CHARACTERS: Record<number, string> = {
   8: 'backspace',
   9: 'tab',
@@ -29,17 +29,17 @@ const CHARACTERS: Record<number, string> = {
   27: 'escape',
   127: 'backspace',
 }
-/** The numbers of a keypad, as terminals report them that tell keys apart. */
+/** Keypad codes, from terminals that report keypad keys separately. */
 const KEYPAD_START = 57_399
 const KEYPAD = '0123456789./*-+'
 const KEYPAD_ENTER = 57_414
 
-/** Contract: however the text is cut into chunks, the same keys come out; the end of a paste and `flush` apart. */
+/** Contract: the keys do not depend on how the text is chunked, except at the end of a paste and for `flush`. */
 export class KeyDecoder {
   #rest = ''
   #pasted: string[] | undefined
 
-  /** What has come may be the beginning of more: call `flush` if nothing follows. */
+  /** The input so far may be incomplete: call `flush` if nothing follows. */
   get isWaiting(): boolean {
     return this.#rest !== '' && this.#pasted === undefined
   }
@@ -56,7 +56,7 @@ export class KeyDecoder {
     return inputs
   }
 
-  /** Nothing more came: what begins like a sequence was the key Escape. */
+  /** Nothing more came: what looked like a sequence was the Escape key. */
   flush(): Input[] {
     if (!this.isWaiting) return []
     const rest = this.#rest.slice(1)
@@ -67,7 +67,7 @@ export class KeyDecoder {
   #paste(pasted: string[]): Input | undefined {
     const end = this.#rest.indexOf(PASTE_END)
     if (end === -1) {
-      // The beginning of the end may have come.
+      // Part of the end marker may have arrived.
       const keep = Math.max(0, this.#rest.length - PASTE_END.length + 1)
       pasted.push(this.#rest.slice(0, keep))
       this.#rest = this.#rest.slice(keep)

@@ -1,16 +1,16 @@
-// Cuts Markdown into parts while it is being written, so that each can be shown for good as soon as it is finished.
+// Splits Markdown into parts while it streams, so that each finished part can be printed for good.
 //
-// Invariant: the parts are the same however the text arrives.
+// Invariant: the parts are the same however the text is chunked.
 
 import { languageOf } from './markdown.js'
 
 export type MarkdownPart =
   | { kind: 'block'; text: string }
   | { kind: 'code-start' }
-  /** A line of a code block: each is shown as it comes. */
+  /** A line of a code block: shown as soon as it arrives. */
   | { kind: 'code'; line: string; language: string }
 
-/** A longer block is cut: it is parsed again with each piece that is added to it. */
+/** A longer block is split, because the unfinished block is parsed again for each added piece. */
 const MAX_BLOCK = 20_000
 /** A longer line is treated as several. */
 const MAX_LINE = 5_000
@@ -31,7 +31,7 @@ export class MarkdownStream {
   #lines: string[] = []
   #length = 0
   #isList = false
-  /** A fence within the list. */
+  /** The marker of a fence inside the list. */
   #inner = ''
   #fence: Fence | undefined
   readonly #parts: MarkdownPart[] = []
@@ -51,7 +51,7 @@ export class MarkdownStream {
     return this.#parts.splice(0)
   }
 
-  /** What would be shown last if the text ended here. */
+  /** The last part, if the text ended here. */
   unfinished(): MarkdownPart | undefined {
     if (this.#fence) {
       return this.#rest === '' ? undefined : { kind: 'code', line: this.#rest, language: this.#fence.language }

@@ -7,10 +7,10 @@ export interface TableCells {
 }
 
 const SEPARATOR = ' │ '
-/** With narrower columns, each row becomes a list of what its cells say. */
+/** If columns would be narrower, each row becomes a list of its cells. */
 const NARROWEST_COLUMN = 8
 
-/** Columns as wide as their text, or wrapped where the terminal is too narrow for that. */
+/** Columns as wide as their text, wrapped if the terminal is too narrow. */
 export function tableLines({ head, rows, align }: TableCells, width: number): Line[] {
   const natural = head.map((cell, column) =>
     Math.max(1, ...[cell, ...rows.map((row) => row[column] ?? [])].map((line) => widthOfLine(line))),
@@ -24,7 +24,7 @@ export function tableLines({ head, rows, align }: TableCells, width: number): Li
   return [...rowLines(head.map(bold), widths, align), [rule], ...rows.flatMap((row) => rowLines(row, widths, align))]
 }
 
-/** Takes the room that is missing from the widest columns. */
+/** Shrinks the widest columns until the table fits. */
 function fit(natural: number[], room: number): number[] {
   const widths = [...natural]
   let over = widths.reduce((sum, columns) => sum + columns, 0) - room

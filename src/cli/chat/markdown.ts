@@ -1,4 +1,4 @@
-// Markdown of an agent as lines for a terminal.
+// Renders an agent's Markdown as lines for a terminal.
 
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { BoundedLexer, DEEPEST } from '../../core/bounded-markdown.js'
@@ -11,10 +11,10 @@ const NARROWEST = 8
 const WIDEST_RULE = 40
 const CODE_INDENT = '  '
 
-/** Lines without the blank ones around them, none wider than `width`. */
+/** Lines without surrounding blank lines, none wider than `width`. */
 export function markdownLines(text: string, width: number): Line[] {
   const lines = blocks(new BoundedLexer().lex(text), width, 0)
-  // Deep within lists there is no room left to wrap in.
+  // Deeply nested lists leave no room to wrap in.
   return lines.flatMap((line) => (widthOfLine(line) <= width ? [line] : hardWrap(line, width)))
 }
 
@@ -73,7 +73,7 @@ function block(token: Token, width: number, depth: number): Line[] {
   }
 }
 
-/** With its marks, so that it shows without colours, too. */
+/** Keeps the `#` marks, so that it is recognisable without colours, too. */
 function headingSpans({ depth, tokens }: Tokens.Heading): Span[] {
   const formats: Format[] = depth === 1 ? ['bold', 'underline'] : ['bold']
   return [span(`${'#'.repeat(depth)} `, 'dim'), ...inlines(tokens, depth <= 2 ? [...formats, 'cyan'] : formats)]
@@ -97,7 +97,7 @@ function listLines({ ordered, start, items, loose }: Tokens.List, width: number,
   })
 }
 
-/** In a tight list, what belongs to an item follows it without a blank line. */
+/** In a tight list, the parts of an item have no blank lines between them. */
 function itemLines({ tokens, loose }: Tokens.ListItem, width: number, depth: number): Line[] {
   if (loose) return blocks(withCheckbox(tokens), width, depth)
   return withCheckbox(tokens)
@@ -105,7 +105,7 @@ function itemLines({ tokens, loose }: Tokens.ListItem, width: number, depth: num
     .flatMap((token) => block(token, width, depth))
 }
 
-/** The lexer puts the box of a task before its text: they are one line. */
+/** The lexer puts a task's checkbox before its text; joins them into one line. */
 function withCheckbox(tokens: Token[]): Token[] {
   const [box, text, ...rest] = tokens as MarkedToken[]
   if (box?.type !== 'checkbox') return tokens
@@ -154,7 +154,7 @@ function inline(token: Token, formats: readonly Format[], depth: number): Span[]
   }
 }
 
-/** Where a link leads is shown: its text may say something else. */
+/** Shows where a link leads: its text may claim something else. */
 function target(href: string, text: string, formats: readonly Format[]): Span[] {
   return href === text || href === `mailto:${text}` ? [] : [{ text: ` (${href})`, formats: [...formats, 'dim'] }]
 }

@@ -1,4 +1,4 @@
-// A chat at a simple terminal, where lines are all that can be read and printed.
+// A chat at a simple terminal, which can only read and print lines.
 
 import { messageOf } from '../../errors.js'
 import type { ChatSession } from '../chat-session.js'
@@ -9,8 +9,8 @@ import { type Decision, QuestionPanel } from './question-panel.js'
 import { painter } from './styled-text.js'
 import { Transcript } from './transcript.js'
 
-const LINES = `Several lines: paste them, or end each but the last with \\
-y, a, n, d as a line: answer what the agent asks`
+const LINES = `Several lines: paste them, or end every line except the last with \\
+y, a, n or d on a line: answer the agent's question`
 
 const KEYS = new Map(Object.entries({ y: 'y', yes: 'y', a: 'a', always: 'a', n: 'n', no: 'n', d: 'd' }))
 
@@ -19,7 +19,7 @@ export class PlainChatView extends PlainView {
   readonly questions: QuestionPanel
   readonly #transcript = new Transcript()
   readonly #painter = painter(false)
-  /** Whether the answers to the question were shown. */
+  /** Whether the possible answers were shown. */
   #isOffered = false
 
   constructor(stdout: Output, stderr: Output, width: number, now: () => number) {
@@ -32,7 +32,7 @@ export class PlainChatView extends PlainView {
     this.questions.update(questions)
   }
 
-  /** A question as it is, and once it can be answered, how. */
+  /** Prints the question and, once it can be answered, how. */
   #print(): void {
     const lines = this.#transcript.takeFinished()
     if (lines.length > 0) this.#isOffered = false
@@ -45,7 +45,7 @@ export class PlainChatView extends PlainView {
 }
 
 export class PlainChat {
-  /** The question that is being refused with a reason. */
+  /** The question being denied with a reason. */
   #refusing: string | undefined
 
   constructor(
@@ -60,15 +60,15 @@ export class PlainChat {
     if (refusing !== undefined) return this.#refuse(refusing, text.trim())
     const decision = questions.decisionOf(KEYS.get(text.trim().toLowerCase()) ?? '')
     if (decision === undefined) return this.session.take(text)
-    // It was written before the question could be read.
-    if (!questions.isReady(true)) return this.view.note('! That was asked just now. Answer it again.')
+    // The line was written before the question could be read.
+    if (!questions.isReady(true)) return this.view.note('! The question has only just appeared. Answer it again.')
     if (decision !== 'reason') return this.#decide(decision)
     this.#refusing = questions.current?.id
     this.view.note('Reason:')
   }
 
   async #refuse(id: string, reason: string): Promise<void> {
-    if (reason === '') return this.view.note('! Without a reason it still waits for your answer.')
+    if (reason === '') return this.view.note('! No reason given. The question still waits for your answer.')
     await this.#decide({ id, decision: 'deny', message: reason })
   }
 

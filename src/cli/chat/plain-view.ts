@@ -4,7 +4,7 @@ import type { HistoryEntry } from '../control/protocol.js'
 import { type Output, TurnPrinter } from '../turn-printer.js'
 import { localDateTime } from '../../core/local-time.js'
 
-export const OWN_COMMANDS = '/history: what was said last\n/quit: leave'
+export const OWN_COMMANDS = '/history: show the last messages\n/quit: leave'
 
 /** A chat as plain text, for pipes and simple terminals: answers on stdout, everything else on stderr. */
 export class PlainView implements ChatView {

@@ -1,7 +1,7 @@
-// A question of an agent, answered by a key.
+// An agent's question, answered with a key.
 //
-// Invariant: a key answers only what is on the screen, only while nothing is being written, and only if no other key was
-// pressed just before. What is typed by a person who is composing a message never allows anything.
+// Invariant: a key answers only what is on the screen, only while the input line is empty, and only if no other key was
+// pressed just before. Typing a message never allows anything.
 
 import { oneLine } from '../../core/one-line.js'
 import type { OpenQuestion, ParametersOf } from '../control/protocol.js'
@@ -10,15 +10,15 @@ import type { Transcript } from './transcript.js'
 
 export type Decision = ParametersOf<'approvals.answer'>
 
-/** This long no key may have been pressed. */
+/** How long no key may have been pressed before one counts as an answer. */
 const QUIET_MS = 700
 const NAME_CHARACTERS = 80
 const SUMMARY_CHARACTERS = 300
 
 const HINTS = {
-  free: 'It waits for your answer',
-  writing: 'It waits for your answer: clear the line to answer by a key',
-  refusing: 'Enter refuses with this reason, Esc goes back',
+  free: 'The agent waits for your answer',
+  writing: 'The agent waits for your answer: clear the line to answer with a key',
+  refusing: 'Enter denies with this reason, Esc goes back',
 }
 
 interface PanelOptions {
@@ -33,7 +33,7 @@ export class QuestionPanel {
   #current: OpenQuestion | undefined
   #quietSince = 0
   #timer: NodeJS.Timeout | undefined
-  /** Answered here: the record may still say that they are open. */
+  /** Answered here; the record may still list them as open. */
   readonly #answered = new Set<string>()
 
   constructor(private readonly options: PanelOptions) {}
@@ -46,7 +46,7 @@ export class QuestionPanel {
     return this.#open.length
   }
 
-  /** One question at a time is shown; the next when it has ended. */
+  /** Shows one question at a time, and the next when it has ended. */
   update(questions: OpenQuestion[]): void {
     this.#open = questions.filter(({ id }) => !this.#answered.has(id))
     if (this.#open.some(({ id }) => id === this.#current?.id)) return
@@ -55,7 +55,7 @@ export class QuestionPanel {
     this.options.onChange()
   }
 
-  /** A key was pressed: none counts as an answer for a moment. */
+  /** A key was pressed: for a moment, no key counts as an answer. */
   disturb(): void {
     this.#quietSince = this.options.now()
     clearTimeout(this.#timer)
@@ -66,7 +66,7 @@ export class QuestionPanel {
     return this.#current !== undefined && isLineEmpty && this.options.now() - this.#quietSince > QUIET_MS
   }
 
-  /** What a key decides; `reason` if it is to be asked for first. Contract: undefined for every other key. */
+  /** What a key decides; `reason` if a reason must be entered first. Contract: undefined for every other key. */
   decisionOf(key: string): Decision | 'reason' | undefined {
     const question = this.#current
     if (!question) return undefined
@@ -76,7 +76,7 @@ export class QuestionPanel {
     return key === 'a' && question.remembers ? { id: question.id, decision: 'allow', remember: 'this' } : undefined
   }
 
-  /** Contract: rejects if it could not be answered; then it is asked again. */
+  /** Contract: rejects if it could not be answered; the question is then shown again. */
   async decide(decision: Decision, answer: (decision: Decision) => Promise<void>): Promise<void> {
     this.#answered.add(decision.id)
     this.update(this.#open)
@@ -96,13 +96,13 @@ export class QuestionPanel {
     const question = this.#current
     if (!question) return []
     const { now, width } = this.options
-    // What was asked may have scrolled away.
+    // The question may have scrolled away.
     const about = truncate([span(`Allow ${oneLine(question.summary, SUMMARY_CHARACTERS)}?`, 'bold')], width())
     const expiry = `expires in ${timeLeft(question.deadline - now())}`
     if (!this.isReady(line === 'free')) {
       return [about, ...wrap([span(`${HINTS[line]} · ${expiry}`, 'dim')], width())]
     }
-    const always = question.remembers === 'file' ? 'always, whatever it does to this file' : 'always exactly this'
+    const always = question.remembers === 'file' ? 'always for this file' : 'always exactly this'
     const keys: [string, string][] = [
       ['y', 'allow'],
       ...(question.remembers ? ([['a', always]] as [string, string][]) : []),

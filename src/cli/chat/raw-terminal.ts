@@ -9,13 +9,13 @@ interface RawTerminalOptions {
   onEnd(): void
 }
 
-/** Pastes come marked; keys such as Shift+Enter come as what they are, where the terminal can tell. */
+/** Turns on bracketed paste, and distinct codes for keys such as Shift+Enter where the terminal supports them. */
 const ENTER = '\u001B[?2004h\u001B[>1u'
 const LEAVE = '\u001B[<u\u001B[?2004l\u001B[?25h'
-/** An Escape with nothing behind it for this long is the key. */
+/** If nothing follows an Escape for this long, it is the key. */
 const ESCAPE_MS = 50
 
-/** A terminal that gives every key to us, until it is closed. */
+/** A terminal in raw mode, which passes every key to us until it is closed. */
 export class RawTerminal {
   readonly #decoder = new KeyDecoder()
   #timer: NodeJS.Timeout | undefined
@@ -33,7 +33,7 @@ export class RawTerminal {
     const { stdin, onEnd } = this.options
     this.#enter()
     stdin.setEncoding('utf8').on('data', this.#read).once('end', onEnd)
-    // Whatever ends this process, the shell gets its terminal back.
+    // Restore the terminal however this process ends.
     process.once('exit', this.#restore)
   }
 
@@ -45,7 +45,7 @@ export class RawTerminal {
     stdin.off('data', this.#read).pause()
   }
 
-  /** Back to the shell, until the person calls for us again. */
+  /** Returns to the shell until the person resumes us. */
   suspend(onReturn: () => void): void {
     this.#leave()
     process.once('SIGCONT', () => {

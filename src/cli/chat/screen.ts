@@ -1,6 +1,6 @@
-// The lines at the bottom of a terminal that change, below those that stay.
+// The live lines at the bottom of a terminal, below those that stay.
 //
-// Invariant: what is above the changing lines is never written again; it belongs to the terminal's own scrolling.
+// Invariant: what is above the live lines is never rewritten; it belongs to the terminal's scrollback.
 
 import type { Line, Painter } from './styled-text.js'
 import { hardWrap, truncate } from './styled-text.js'
@@ -20,7 +20,7 @@ const ESC = '\u001B['
 const CLEAR_BELOW = `${ESC}J`
 const HIDE_CURSOR = `${ESC}?25l`
 const SHOW_CURSOR = `${ESC}?25h`
-/** Terminals that know it show everything between the two at once. */
+/** Terminals that support this show everything between the two at once. */
 const BEGIN_UPDATE = `${ESC}?2026h`
 const END_UPDATE = `${ESC}?2026l`
 
@@ -36,7 +36,7 @@ export class Screen {
     private readonly painter: Painter,
   ) {}
 
-  /** Some terminals do not tell, or say 0. */
+  /** Some terminals report nothing, or 0. */
   get #columns(): number {
     return this.output.columns || 80
   }
@@ -53,7 +53,7 @@ export class Screen {
     return Math.max(LOWEST, this.#rows)
   }
 
-  /** Replaces the changing lines, with some above them that stay. */
+  /** Prints finished lines, which stay, and replaces the live lines below them. */
   draw(finished: Line[], live: LiveRows): void {
     const { rows, cursor } = this.#fitting(live)
     const painted = rows.map((row) => this.painter.paint(row))
@@ -73,14 +73,14 @@ export class Screen {
     this.#lastDrawn = drawn
   }
 
-  /** Removes the changing lines. */
+  /** Removes the live lines. */
   clear(): void {
     const erased = this.#erase()
     if (erased !== '') this.output.write(erased)
     this.#drawn = undefined
   }
 
-  /** From the first changing line on. A terminal that became narrower has broken lines that were wider. */
+  /** Erases from the first live line on. A terminal that became narrower has wrapped the wider lines. */
   #erase(): string {
     if (!this.#drawn) return ''
     const { rows, cursor } = this.#drawn
@@ -90,7 +90,7 @@ export class Screen {
     return `${up > 0 ? `${ESC}${up}A` : ''}\r${CLEAR_BELOW}`
   }
 
-  /** The last rows that fit, none wider than the terminal: the terminal must not scroll or break them. */
+  /** The last rows that fit, none wider than the terminal, so that it neither scrolls nor wraps. */
   #fitting({ rows, cursor }: LiveRows): LiveRows {
     const width = this.#columns
     const first = Math.max(0, rows.length - this.#rows)

@@ -1,4 +1,4 @@
-// Text with formats, wrapped to a width. Formats become escapes only in `painter`, after the text has been made safe.
+// Formatted text, wrapped to a width. Formats become escape sequences only in `painter`, after the text is made safe.
 
 import { styleText } from 'node:util'
 import stringWidth from 'fast-string-width'
@@ -39,7 +39,7 @@ export function span(text: string, ...formats: Format[]): Span {
   return { text, formats }
 }
 
-/** The columns that a text takes, as it is painted. */
+/** How many columns the painted text takes. */
 export function widthOf(text: string): number {
   return stringWidth(printableLines(text).replaceAll('\t', TAB))
 }
@@ -57,7 +57,7 @@ export function wrap(spans: Line, width: number): Line[] {
   return wrapper.end()
 }
 
-/** As `wrap`, but at any character, and without dropping blanks: for code. */
+/** Like `wrap`, but breaks at any character and keeps blanks, for code. */
 export function hardWrap(spans: Line, width: number): Line[] {
   const lines: Span[][] = [[]]
   let used = 0
@@ -74,7 +74,7 @@ export function hardWrap(spans: Line, width: number): Line[] {
   return lines
 }
 
-/** One line, cut with "…" if it is wider. */
+/** One line, truncated with "…" if it is wider. */
 export function truncate(line: Line, width: number): Line {
   if (widthOfLine(line) <= width) return line
   const [first = []] = hardWrap(line, Math.max(1, width - 1))
@@ -85,9 +85,9 @@ class Wrapper {
   readonly #lines: Span[][] = []
   #line: Span[] = []
   #used = 0
-  /** Blanks that are dropped if the line ends here. */
+  /** Blanks to drop if the line ends here. */
   #blanks: Span[] = []
-  /** A word, which may be made of pieces with different formats. */
+  /** The current word, which may have pieces in different formats. */
   #word: Span[] = []
 
   constructor(private readonly width: number) {}
@@ -132,7 +132,7 @@ class Wrapper {
   #put(spans: Span[], width: number): void {
     for (const { text, formats } of spans) {
       const last = this.#line.at(-1)
-      // Words of one span stay one, however many there are.
+      // Keep the words of one span together.
       if (last?.formats === formats) last.text += text
       else this.#line.push({ text, formats })
     }
@@ -153,7 +153,7 @@ interface Part {
   isNewLine: boolean
 }
 
-/** Cuts a text into parts of at most `width` columns; the first has `room`. */
+/** Splits text into parts of at most `width` columns, the first of at most `room`. */
 function cutAt(text: string, width: number, room: number): Part[] {
   const whole = widthOf(text)
   if (whole <= room) return [{ text, width: whole, isNewLine: false }]

@@ -49,7 +49,7 @@ const REASON_PROMPT = 'Reason: '
 const LEAVE_MS = 3_000
 const MAX_REASON = 2_000
 const OWN_COMMANDS = [
-  { name: 'history', meaning: 'what was said last', isQuestion: true },
+  { name: 'history', meaning: 'show the last messages', isQuestion: true },
   { name: 'quit', meaning: 'leave', isQuestion: false },
 ]
 
@@ -69,14 +69,14 @@ export class TerminalChat {
   #selected = 0
   #hasSelected = false
   #completing = 0
-  /** The question that is being refused with a reason. */
+  /** The question being denied with a reason. */
   #refusing: string | undefined
   #hint = ''
   #hintTimer: NodeJS.Timeout | undefined
   #isReady = false
-  /** The Tab that is looking for what to complete. */
+  /** The Tab press whose completion is being looked up. */
   #tabbing: object | undefined
-  /** What was pressed while messages could not be taken, or Tab was looking for what to complete. */
+  /** Input that waits: messages cannot be taken yet, or a completion is being looked up. */
   #held: Input[] = []
   #isStopping = false
   #taking: Promise<void> = Promise.resolve()
@@ -99,14 +99,14 @@ export class TerminalChat {
     })
   }
 
-  /** From now on keys are taken; what is sent before `ready` waits. */
+  /** Takes keys from now on; what is sent before `ready` waits. */
   open(): void {
     this.#terminal.open()
     this.options.stdout.on('resize', this.#resized)
     this.view.draw()
   }
 
-  /** Says who is there. */
+  /** Shows which agent answers, and where. */
   async greet(session: ChatSession, agentOf: (place: ChatPlace) => string, gateway: string): Promise<void> {
     await this.#readPlace(session)
     this.#session = session
@@ -142,7 +142,7 @@ export class TerminalChat {
       const { conversation: address } = this.options
       this.view.place = await session.control?.call('chat.place', { address })
     } catch (error) {
-      // An older gateway does not know it: there is no header, and no completion of files.
+      // An older gateway does not support it: no header, and no file completion.
       this.options.log.debug('chat.place-unknown', { error: messageOf(error) })
     }
   }
@@ -155,7 +155,7 @@ export class TerminalChat {
 
   #apply(input: Input): void {
     this.view.questions.disturb()
-    // The hint is what a second Ctrl-C answers.
+    // A second Ctrl-C must find the hint still there.
     if (input.kind !== 'key' || input.name !== 'ctrl-c') this.#setHint('')
     if (input.kind === 'key') this.#press(input.name)
     else if (input.kind === 'text') this.#edit(insert(this.#editor, input.text), true)
@@ -163,7 +163,7 @@ export class TerminalChat {
     this.#show()
   }
 
-  /** Whether it has to wait: what was pressed before it is not done. */
+  /** Whether it has to wait for earlier input. */
   #holds(input: Input): boolean {
     const name = input.kind === 'key' ? input.name : ''
     if (name === 'ctrl-c') this.#cancelHeld()
@@ -175,7 +175,7 @@ export class TerminalChat {
     return true
   }
 
-  /** None of it answers a question: it was pressed before, perhaps when another one was shown. */
+  /** Held keys never answer a question: another one may have been shown when they were pressed. */
   #takeHeld(): void {
     const held = this.#held.splice(0)
     for (const input of held) if (!this.#holds(input)) this.#apply(input)
@@ -190,7 +190,7 @@ export class TerminalChat {
   #pasted(text: string): EditorState {
     const isFile = this.#refusing === undefined ? mentionsOf(text) : undefined
     if (isFile !== undefined) return insert(this.#editor, `${isFile} `)
-    // Folded, so that the files which somebody else names in it are not attached.
+    // Folded, so that files named in pasted text are not attached.
     return namesFile(text, this.view.place?.directory) ? pasteFolded(this.#editor, text) : paste(this.#editor, text)
   }
 
@@ -248,7 +248,7 @@ export class TerminalChat {
     const isCommand = isGatewayCommand(text)
     const { directory } = this.view.place ?? {}
     const files = isCommand ? [] : attachmentsIn(typedText(this.#editor.units), directory)
-    // What was pasted must not attach anything when it is called back, either.
+    // Pasted text must not attach files when it is recalled from the history, either.
     if (!this.#editor.units.some((unit) => isFolded(unit) && namesFile(unit, directory))) this.#history.add(text)
     this.view.showSent(
       this.#editor,
@@ -289,7 +289,7 @@ export class TerminalChat {
     this.#isStopping = false
   }
 
-  /** Whether it was a key that answers a question. */
+  /** Whether the input was a key that answers a question. */
   #answers(input: Input): boolean {
     const { questions } = this.view
     const isFree = textOf(this.#editor) === '' && this.#refusing === undefined
@@ -304,7 +304,7 @@ export class TerminalChat {
 
   async #refuse(id: string, reason: string): Promise<void> {
     if (reason === '') return this.#endReason()
-    if (reason.length > MAX_REASON) return this.#setHint(`A reason may have ${MAX_REASON} characters.`)
+    if (reason.length > MAX_REASON) return this.#setHint(`A reason can have at most ${MAX_REASON} characters.`)
     this.#endReason()
     await this.#decide({ id, decision: 'deny', message: reason })
   }
@@ -330,14 +330,14 @@ export class TerminalChat {
     if (entry !== undefined) this.#edit(withText(this.#editor, entry), false)
   }
 
-  /** Takes the candidate; the first time, only if there is no other. */
+  /** Accepts the candidate; on the first Tab, only if it is the only one. */
   async #tab(): Promise<void> {
     if (this.#refusing !== undefined) return
     const open = this.#completion
     const tabbing = {}
     this.#tabbing = tabbing
     const completion = open ?? (await this.#offer())
-    // Ctrl-C was pressed meanwhile.
+    // Ctrl-C was pressed in the meantime.
     if (this.#tabbing !== tabbing) return
     const candidate = completion?.candidates[this.#selected]
     if (completion && candidate && (open || completion.candidates.length === 1)) this.#accept(completion, candidate)
@@ -349,7 +349,7 @@ export class TerminalChat {
   #accept(completion: Completion, candidate: Candidate): void {
     this.#editor = accept(this.#editor, completion, candidate)
     this.#closeCompletion()
-    // An argument, or what is in the directory.
+    // Next come an argument, or the files in the directory.
     if (/[ /]$/.test(candidate.text)) void this.#offer()
   }
 
@@ -422,7 +422,7 @@ export class TerminalChat {
   }
 }
 
-/** Of a huge text not everything is looked up: it is folded anyway, and not remembered. */
+/** Huge texts are not searched: they are folded and not remembered anyway. */
 function namesFile(text: string, directory: string | undefined): boolean {
   return text.length <= LONGEST_ENTRY && attachmentsIn(text, directory).length > 0
 }

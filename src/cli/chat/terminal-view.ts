@@ -16,15 +16,15 @@ import { fold } from './tool-lines.js'
 import { Transcript } from './transcript.js'
 import { noteLines, TurnView } from './turn-view.js'
 
-/** What the person is about to do. */
+/** The state of the input line. */
 export interface InputState {
   editor: EditorState
   prompt: string
-  /** A reason for a refusal, rather than a message. */
+  /** Whether it is a reason for a denial, not a message. */
   isRefusing: boolean
   candidates: readonly Candidate[]
   selected: number
-  /** Below the input. */
+  /** Shown below the input. */
   hint: string
 }
 
@@ -36,21 +36,21 @@ const SHOWN_OWN_LINES = 12
 const INPUT_ROWS = 10
 const TOOL_CHARACTERS = 60
 
-const KEYS = `Keys: Alt+Enter, Ctrl+J, Shift+Enter, or \\ before Enter: another line
-Tab: complete a command, its argument or @file; Up, Down: what you wrote before
+const KEYS = `Keys: Alt+Enter, Ctrl+J, Shift+Enter, or \\ before Enter: new line
+Tab: complete a command, its argument or @file; Up, Down: earlier input
 Esc: stop the agent; Ctrl-C: clear the line, stop the agent, or leave; Ctrl-D: leave
-y, a, n, d on an empty line: answer what the agent asks
-@path: name a file of the project, or attach one from elsewhere`
+y, a, n or d on an empty line: answer the agent's question
+@path: refer to a file of the project, or attach one from elsewhere`
 
 export class TerminalView implements ChatView {
   readonly help = `${OWN_COMMANDS}\n${KEYS}`
   readonly questions: QuestionPanel
   input: InputState
-  /** Who answers, and where, if it is known. */
+  /** Which agent answers, and where, if known. */
   place: ChatPlace | undefined
   readonly #transcript = new Transcript()
   #turn: TurnView | undefined
-  /** When the message that is being worked on was sent. */
+  /** When the message that waits for its answer was sent. */
   #busySince: number | undefined
   #timer: NodeJS.Timeout | undefined
   #ticker: NodeJS.Timeout | undefined
@@ -66,12 +66,12 @@ export class TerminalView implements ChatView {
     this.questions = new QuestionPanel({ ...shared, width: () => this.width })
   }
 
-  /** One less than the terminal has: what ends in its last column is broken by some. */
+  /** One column less than the terminal: some wrap a line that fills the last column. */
   get width(): number {
     return this.screen.width - 1
   }
 
-  /** Whether a turn is under way, whoever asked for it. */
+  /** Whether a turn is running, whoever started it. */
   get isTurnRunning(): boolean {
     return this.#turn?.isRunning === true
   }
@@ -124,7 +124,7 @@ export class TerminalView implements ChatView {
     this.changed()
   }
 
-  /** What the person has sent. */
+  /** Shows what the person has sent. */
   showSent({ units }: EditorState, notes: string[]): void {
     const shown = units.map((unit) => (isFolded(unit) ? foldedText(unit) : unit)).join('')
     const { lines, more } = fold(shown.split('\n'), SHOWN_OWN_LINES)
@@ -143,14 +143,14 @@ export class TerminalView implements ChatView {
     this.setBusy(false)
   }
 
-  /** Whether a message of the person waits for its answer. */
+  /** Sets whether a message waits for its answer. */
   setBusy(isBusy: boolean): void {
     this.#busySince = isBusy ? (this.#busySince ?? this.now()) : undefined
     if (isBusy) this.#ticker ??= setInterval(() => this.#tick(), TICK_MS)
     this.changed()
   }
 
-  /** Something has changed: it is drawn soon, together with what comes until then. */
+  /** Schedules a redraw, which also covers later changes until then. */
   changed(): void {
     if (!this.#isClosed) this.#timer ??= setTimeout(() => this.draw(), REDRAW_MS)
   }
@@ -162,7 +162,7 @@ export class TerminalView implements ChatView {
     this.screen.draw(this.#transcript.takeFinished(), this.#live())
   }
 
-  /** Leaves what is finished on the screen, and nothing else. */
+  /** Leaves only finished lines on the screen. */
   close(): void {
     this.#turn?.break()
     if (!this.#isClosed)

@@ -1,4 +1,4 @@
-// What an agent did with a tool, as quiet lines.
+// An agent's use of a tool, as short lines.
 
 import type { AgentEvent } from '../../backends/types.js'
 import { cutLine, type DiffLine, diffOf } from '../../core/line-diff.js'
@@ -11,7 +11,7 @@ import { type Line, type Span, span, truncate, widthOfLine } from './styled-text
 export interface RunningTool {
   id: string
   name: string
-  /** What it works on, on one line. */
+  /** What it works on, in one line. */
   subject: string
   input: Record<string, unknown>
   startedAt: number
@@ -23,17 +23,17 @@ const SHOWN_OUTPUT = 4
 const SHOWN_CHANGES = 30
 const NAME_CHARACTERS = 60
 const SUBJECT_CHARACTERS = 300
-/** Only the beginning of a huge output is looked at. */
+/** Only the beginning of a huge output is read. */
 const READ_CHARACTERS = 20_000
-/** What they give back is for the agent: a file, or a list. */
+/** Their results, a file or a list, matter only to the agent. */
 const READING_TOOL = /^(?:read|grep|glob|ls|list|view)(?:_|$)|(?:file|todo|many_files)$/i
 
-/** While it runs. */
+/** The line of a running tool. */
 export function runningLine(tool: RunningTool, now: number, width: number): Line {
   return toolLine(span('● ', 'yellow'), tool, now - tool.startedAt, width)
 }
 
-/** When it is done. */
+/** The lines of a finished tool. */
 export function finishedLines(tool: RunningTool, result: ToolResult, now: number, width: number): Line[] {
   const mark = result.isError ? span('✗ ', 'red') : span('✓ ', 'green')
   const changes = result.isError ? [] : changeLines(tool, width)
@@ -41,15 +41,15 @@ export function finishedLines(tool: RunningTool, result: ToolResult, now: number
   return [toolLine(mark, tool, now - tool.startedAt, width), ...details]
 }
 
-/** A path within the agent's directory is shown from there: its end tells more than its beginning. */
+/** Paths inside the agent's directory are shown relative to it: the end says more than the beginning. */
 export function subjectWithin(input: Record<string, unknown>, directory: string | undefined): string {
   const subject = oneLine(subjectOf(input), SUBJECT_CHARACTERS)
   return directory !== undefined && subject.startsWith(`${directory}/`) ? subject.slice(directory.length + 1) : subject
 }
 
-/** At most this many lines, then how many there are more. */
+/** At most `shown` lines, and how many more there are. */
 export function fold<T>(lines: readonly T[], shown: number): { lines: readonly T[]; more: number } {
-  // Saying that one line is left out takes a line.
+  // Saying that one line is missing takes a line, too.
   if (lines.length <= shown + 1) return { lines, more: 0 }
   return { lines: lines.slice(0, shown), more: lines.length - shown }
 }
@@ -77,7 +77,7 @@ function diffSpans({ kind, text }: DiffLine): Line {
   return [span(kind === 'gap' ? text : `  ${text}`, 'dim')]
 }
 
-/** At most this many lines. The others are only counted. */
+/** At most `count` lines; the rest are only counted. */
 function firstLines(text: string, count: number): { lines: string[]; more: number } {
   const lines = text.split('\n', count)
   const length = lines.reduce((sum, line) => sum + line.length + 1, 0)
@@ -106,7 +106,7 @@ function outputLines({ name }: RunningTool, { content, isError }: ToolResult, wi
   )
 }
 
-/** Only what is shown is styled. */
+/** Styles only the lines that are shown. */
 function folded(all: (() => Line)[], shown: number, width: number, moreBehind = 0): Line[] {
   const { lines, more } = fold(all, shown)
   const left = more + moreBehind

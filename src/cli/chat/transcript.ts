@@ -2,7 +2,7 @@ import type { Line } from './styled-text.js'
 
 export type Entry = 'text' | 'code' | 'tool' | 'note' | 'question' | 'you'
 
-/** What stays on the screen, with blank lines between what does not belong together. */
+/** The lines that stay on the screen, with blank lines between separate parts. */
 export class Transcript {
   #last: Entry | undefined
   #finished: Line[] = []
@@ -12,7 +12,7 @@ export class Transcript {
     this.#last = entry
   }
 
-  /** What comes next does not belong to what is there, even if it is of the same kind. */
+  /** The next entry starts a new part, even if it is of the same kind. */
   separate(): void {
     if (this.#last !== undefined) this.#last = 'text'
   }

@@ -15,17 +15,17 @@ export interface TurnViewOptions {
   now(): number
   /** Where the agent works, if that is on this machine. */
   directory(): string | undefined
-  /** There is something new to show. */
+  /** Called when there is something new to show. */
   onChange(): void
 }
 
 const NOTICE_CHARACTERS = 300
 const SHOWN_TOOLS = 6
 
-/** A turn as it happens: finished parts go into the transcript, the rest is shown below it. */
+/** A running turn: finished parts go into the transcript, the rest is shown below it. */
 export class TurnView implements Printer {
   readonly startedAt: number
-  /** What the agent does now. */
+  /** What the agent is doing. */
   activity = 'Starting'
   model: string | undefined
   isRunning = false
@@ -66,12 +66,12 @@ export class TurnView implements Printer {
         this.#endText()
         this.#tools = []
         break
-      case 'error': // The answer says it.
+      case 'error': // The answer shows it.
     }
     this.options.onChange()
   }
 
-  /** Above what is not finished: a paragraph or a code block goes on behind it. */
+  /** Shown above the unfinished part: a paragraph or code block continues below it. */
   note(text: string): void {
     const { transcript, width, now } = this.options
     transcript.add('note', noteLines(withLocalTimes(text, now()), width()))
@@ -92,7 +92,7 @@ export class TurnView implements Printer {
       this.#addParts(this.#markdown.push(text))
       this.#endText()
     }
-    // A question of a plain gateway comes in the middle of a turn, and more may stream behind it.
+    // A question may come as a reply in the middle of a turn, and more may stream after it.
     this.#streamed = ''
     this.options.onChange()
   }
@@ -103,7 +103,7 @@ export class TurnView implements Printer {
     this.options.onChange()
   }
 
-  /** What is not finished, at most so many rows: the end of the text, and the tools that run. */
+  /** The unfinished part, at most `maxRows` rows: the running tools, or the end of the text. */
   live(maxRows: number): Line[] {
     const { transcript, width, now } = this.options
     const tools = this.#tools.slice(-SHOWN_TOOLS).map((tool) => runningLine(tool, now(), width()))

@@ -1,13 +1,13 @@
 import { isCommand } from '../../turns/accept.js'
 
-/** A paste that is longer than the buffer of the terminal comes in parts. */
+/** A paste longer than the terminal's buffer arrives in parts. */
 const PART_MS = 50
 
 /**
- * What a person writes at a terminal that does not mark a paste, as messages.
+ * Groups typed lines into messages, at a terminal that does not mark pastes.
  *
- * Lines that were there at once are one message. Such a terminal hands over one line for each read, so they come in turns
- * of the event loop without one in which nothing came.
+ * Lines that arrive at once are one message. Such a terminal returns one line per read, so pasted lines arrive in
+ * consecutive turns of the event loop.
  */
 export class TypedLines {
   #lines: string[] = []
@@ -19,7 +19,7 @@ export class TypedLines {
   push(line: string): void {
     this.#stopWaiting()
     this.#lines.push(line)
-    // The next turn reads before it calls the second one.
+    // The event loop reads the next line before it runs the second callback.
     this.#waiting = setImmediate(() => {
       this.#waiting = setImmediate(() => {
         if (this.#lines.length === 1) this.#flush()
@@ -42,11 +42,11 @@ export class TypedLines {
   #flush(): void {
     const last = this.#lines.pop() ?? ''
     this.#lines.push(last.replace(/\\$/, ''))
-    // The person goes on in another line.
+    // The message continues on the next line.
     if (!last.endsWith('\\')) this.#take()
   }
 
-  /** Commands that stand first were meant one by one, typed while we were busy. */
+  /** Leading commands are separate messages: they were typed while we were busy. */
   #take(): void {
     const lines = this.#lines.splice(0)
     while (lines.length > 1 && isCommand(lines[0] ?? '')) this.onText(lines.shift() ?? '')

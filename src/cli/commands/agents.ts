@@ -8,7 +8,7 @@ import { table } from '../table.js'
 export function registerAgents(program: Command, context: CommandContext): void {
   program
     .command('agents')
-    .description('List agents: installed, logged in, what they can do, and what to do about them.')
+    .description('List agents: installed or not, logged in or not, what they can do, and what to fix.')
     .action(async () => {
       const config = context.readConfig()
       const storedVariables = await context.storedVariables(config)
@@ -20,10 +20,10 @@ export function registerAgents(program: Command, context: CommandContext): void 
 }
 
 function demoNote(name: BackendName): string {
-  return `${DEMO} is built in, stands in for ${name}, and has no model. ${REAL_AGENT_ADVICE}`
+  return `${DEMO} is built in, replaces ${name}, and has no model. ${REAL_AGENT_ADVICE}`
 }
 
-/** The first command of those that "doctor" gives. */
+/** The first command that "doctor" would suggest. */
 function toDo(name: BackendName, { install, login, problems, isDemo }: AgentProbe): string {
   if (install !== undefined) return install
   if (login?.state === 'logged-out') return howToLogIn(login)
@@ -42,7 +42,7 @@ function agentsTable(agents: ProbedAgent[]): string {
       (probe.isDemo ? undefined : probe.version) ?? '-',
       probe.isDemo ? 'not needed' : LOGINS[probe.login?.state ?? 'none'],
       probe.mode ?? '-',
-      supportsStreaming ? 'text as written' : 'whole texts',
+      supportsStreaming ? 'as written' : 'whole messages',
       supportsToolControl ? 'yes' : 'no',
       supportsMaxTurns ? 'yes' : 'no',
       toDo(backend.name(), probe),

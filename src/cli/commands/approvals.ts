@@ -14,40 +14,40 @@ import { age, listing, localTime, type ListOptions, prefixOf, severalIds, shortI
 import { table } from '../table.js'
 
 export function registerApprovals(program: Command, context: CommandContext): void {
-  const approvals = program.command('approvals').description('Answer what agents ask for, and manage rules.')
+  const approvals = program.command('approvals').description("Answer agents' questions, and manage rules.")
   const list = approvals.command('list', { isDefault: true })
   defineList(list, 'List questions, newest first.', context, approvalsList)
   approvals
     .command('show')
-    .description('Show a question with its whole input.')
-    .argument('<id>', 'its id, or the beginning of it')
+    .description('Show a question with its full input.')
+    .argument('<id>', 'its id, or the first characters of it')
     .option('--json', 'print JSON')
     .action((id: string, flags: { json?: true }) =>
       context.inspect((store) => approvalsShow(store, id, { isJson: flags.json === true })),
     )
   approvals
     .command('allow')
-    .description('Allow what an agent asks for.')
-    .argument('<id>', 'its id, or the beginning of it')
-    .addOption(new Option('--always', 'always allow exactly this').conflicts('tool'))
-    .option('--tool', 'always allow this tool in this project')
+    .description('Allow what an agent asks to do.')
+    .argument('<id>', 'its id, or the first characters of it')
+    .addOption(new Option('--always', 'allow exactly this from now on').conflicts('tool'))
+    .option('--tool', 'allow everything this tool does in this project from now on')
     .action((id: string, { always, tool }: { always?: true; tool?: true }) => {
       const answer = defined({ decision: 'allow', remember: tool ? 'tool' : always ? 'this' : undefined })
       return context.operate((control) => approvalsAnswer(control, id, answer))
     })
   approvals
     .command('deny')
-    .description('Deny what an agent asks for.')
-    .argument('<id>', 'its id, or the beginning of it')
+    .description('Deny what an agent asks to do.')
+    .argument('<id>', 'its id, or the first characters of it')
     .option('--message <text>', 'a reason for the agent')
     .action((id: string, { message }: { message?: string }) =>
       context.operate((control) => approvalsAnswer(control, id, { decision: 'deny', ...(message && { message }) })),
     )
-  defineList(approvals.command('rules'), 'List rules: what needs no question.', context, approvalRules)
+  defineList(approvals.command('rules'), 'List rules: what agents may do without asking.', context, approvalRules)
   approvals
     .command('forget')
     .description('Remove a rule, so that the agent asks again.')
-    .argument('<id>', 'its id, or the beginning of it')
+    .argument('<id>', 'its id, or the first characters of it')
     .action((id: string) => context.operate((control) => approvalsForget(control, id)))
 }
 
@@ -64,7 +64,7 @@ export async function approvalsList(store: Pick<Store, 'approvals'>, options: Li
   })
 }
 
-/** The output of `aetheel approvals show`: the whole stored input. `id` may be a prefix. */
+/** The output of `aetheel approvals show`, with the full stored input. `id` may be a prefix. */
 export async function approvalsShow(
   store: Pick<Store, 'approvals'>,
   id: string,
@@ -80,7 +80,7 @@ export async function approvalsShow(
     ['state', outcomeText(approval)],
     ['tool', approval.toolName],
   ].map(([name = '', value = '']) => [name, printable(value)])
-  return `${table(facts)}\n\n${printableLines(allFields(approval)) || 'It has no input.'}`
+  return `${table(facts)}\n\n${printableLines(allFields(approval)) || 'No input.'}`
 }
 
 /** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
@@ -92,14 +92,14 @@ async function findApproval({ approvals }: Pick<Store, 'approvals'>, id: string)
 /** The output of `aetheel approvals rules`. */
 export async function approvalRules(store: Pick<Store, 'approvalRules'>, options: ListOptions): Promise<string> {
   const rules = await store.approvalRules.list({}, options.limit)
-  return listing(rules, options, 'There are no rules: agents that are to ask, ask for everything.', {
+  return listing(rules, options, 'There are no rules: agents set to ask, ask every time.', {
     ID: ({ id }) => shortId(id),
     AGE: ({ createdAt }) => age(createdAt, options.now),
     PROJECT: ({ projectId }) => projectId ?? '-',
     AGENT: ({ backend }) => backend,
     BY: ({ createdBy }) => createdBy,
     TOOL: ({ toolName }) => toolName,
-    MAY: ({ subject }) => subject ?? 'all that it does',
+    MAY: ({ subject }) => subject ?? 'everything',
   })
 }
 
@@ -107,10 +107,10 @@ type Answer = Omit<ApprovalDecision, 'by'>
 
 export async function approvalsAnswer(control: Control, id: string, answer: Answer): Promise<string> {
   const { summary } = await control.call('approvals.answer', { id, ...answer })
-  return `${answer.decision === 'allow' ? 'Allowed' : 'Refused'}: ${summary}`
+  return `${answer.decision === 'allow' ? 'Allowed' : 'Denied'}: ${summary}`
 }
 
 export async function approvalsForget(control: Control, id: string): Promise<string> {
   const { toolName } = await control.call('approvals.forget', { id })
-  return `Forgotten: ${toolName} is asked for again.`
+  return `Removed the rule. The agent asks for ${toolName} again.`
 }

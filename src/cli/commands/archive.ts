@@ -11,7 +11,7 @@ export function registerArchive(program: Command, context: CommandContext): void
   const { environment, scrubber } = context
   program
     .command('archive')
-    .description('Write every conversation as Markdown again, and print where.')
+    .description('Rewrite the archive of all conversations as Markdown, and print its path.')
     .action(() =>
       context.inspect(async (store, config, log) => {
         const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })

@@ -37,27 +37,27 @@ interface AskOptions {
   stdout: Output
   stderr: Output
   signal: AbortSignal
-  /** Knows, among others, the password of a server started for this run. */
+  /** Knows, among other secrets, the password of a server started for this run. */
   scrubber: Scrubber
 }
 
 export function registerAsk(program: Command, context: CommandContext): void {
   program
     .command('ask')
-    .description('Ask an agent one thing, without a gateway. The answer goes to stdout, tool activity to stderr.')
+    .description('Ask an agent a single question, without a gateway. The answer goes to stdout, tool activity to stderr.')
     .argument('[prompt]', 'what to ask; by default read from stdin')
     .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
-    .option('-m, --model <model>', "model, by the agent's own name for it")
-    .option('-s, --session <id>', 'session to continue')
+    .option('-m, --model <model>', 'model, as the agent names it')
+    .option('-s, --session <id>', 'session to resume')
     .option('-C, --cwd <directory>', 'directory to work in')
-    .option('--system <text>', "added to the agent's own system prompt")
+    .option('--system <text>', "text to add to the agent's system prompt")
     .option('--json', 'print every event as a line of JSON')
     .option('-t, --timeout <seconds>', 'time limit', secondsArgument)
     .action(async (prompt: string | undefined, flags: AskFlags) => {
       const { scrubber } = context
       const config = context.readConfig()
       const stderr = terminalSafe(process.stderr)
-      // If the prompt was read from stdin, nobody can answer there.
+      // If the prompt comes from stdin, nobody can answer there.
       const input = prompt !== undefined && process.stdin.isTTY ? process.stdin : undefined
       const approve = approveAtTerminal({ input, output: stderr, scrubber })
       const request = defined({
@@ -112,5 +112,5 @@ export async function ask(options: AskOptions): Promise<AgentResult> {
 function secondsArgument(value: string): number {
   const seconds = Number(value)
   if (Number.isFinite(seconds) && seconds > 0) return seconds
-  throw new InvalidArgumentError('It must be a number of seconds.')
+  throw new InvalidArgumentError('It must be a positive number of seconds.')
 }

@@ -13,7 +13,7 @@ import { runGateway } from './start.js'
 import { ownName } from '../own-name.js'
 import { probeAll } from '../probed-agents.js'
 
-/** Sets up and starts the gateway the first time; later shows how things are. Without a terminal it prints the help. */
+/** Sets up and starts the gateway the first time; later shows its status. Without a terminal it prints the help. */
 export async function begin(program: Command, context: CommandContext): Promise<void> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) program.help({ error: true })
   const location = context.configLocation()
@@ -42,7 +42,7 @@ function isInUse(directory: string): boolean {
   try {
     return readdirSync(directory).length > 0
   } catch (error) {
-    // What cannot be read belongs to somebody.
+    // A directory that cannot be read is in use by somebody.
     return (error as NodeJS.ErrnoException).code !== 'ENOENT'
   }
 }
@@ -64,12 +64,12 @@ function firstWords(
       : [
           '',
           isOpened
-            ? 'The dashboard opens in your browser. If it does not:'
-            : 'Open the dashboard; this link logs you in:',
+            ? 'Opening the dashboard in your browser. If it does not open, use this link:'
+            : 'Open the dashboard. This link logs you in:',
           `  ${link}`,
         ]),
     '',
-    `${link === undefined ? 'Write to it' : 'Write there, or'} in another terminal: ${name} chat`,
-    `Ctrl-C stops it. Later: ${name} start`,
+    `${link === undefined ? 'Chat' : 'Chat there, or'} in another terminal: ${name} chat`,
+    `Ctrl-C stops it. To start it again: ${name} start`,
   ].join('\n')
 }

@@ -43,15 +43,15 @@ export function registerChat(program: Command, context: CommandContext): void {
   program
     .command('chat')
     .description('Chat with the agent, with or without a running gateway.')
-    .option('-c, --conversation <name>', 'the conversation', nameArgument, 'default')
-    .option('-p, --project <id>', 'work in this project from now on')
+    .option('-c, --conversation <name>', 'name of the conversation', nameArgument, 'default')
+    .option('-p, --project <id>', 'work in this project, from now on')
     .option('--no-history', 'do not show the last messages')
     .action(async (flags: { conversation: string; project?: string; history: boolean }) => {
       const config = context.readConfig()
       const exitCode = await chat({
         config,
         environment: context.environment,
-        // On the screen, the chat itself says what went wrong.
+        // On a screen, the chat itself shows what went wrong.
         openLog: (destination) => context.openLog(config, destination ? 'silent' : 'error', destination),
         conversation: flags.conversation,
         projectId: flags.project,
@@ -71,17 +71,17 @@ async function chat(options: ChatOptions): Promise<number> {
   makeHome(options.config)
   const { stdin, stdout, environment } = options
   const isAtTerminal = stdin.isTTY && stdout.isTTY
-  // A simple terminal can neither move the cursor nor tell keys apart.
+  // A simple terminal can neither move the cursor nor send separate keys.
   if (!isAtTerminal || environment['TERM'] === 'dumb') return chatInPlainText(options, isAtTerminal)
   return chatOnScreen(options)
 }
 
 async function chatOnScreen(options: ChatOptions): Promise<number> {
   const { config, environment, conversation, stdin, stdout, stderr, signal } = options
-  // Others need not load it.
+  // Loaded lazily: plain chats do not need it.
   const { historyFileIn, TerminalChat } = await import('../chat/terminal-chat.js')
   let shown: TerminalView | undefined
-  // A line of the log must not tear what is on the screen.
+  // A log line must not break up the screen.
   const destination: LogDestination = {
     isTTY: stderr.isTTY,
     write: (line) => {
@@ -120,10 +120,10 @@ async function chatOnScreen(options: ChatOptions): Promise<number> {
       if (session.isBusy && !signal.aborted) farewell = farewellOf(gateway)
     }
   } finally {
-    // First: whatever the gateway does, the shell gets its terminal back.
+    // First, so that the shell gets its terminal back whatever the gateway does.
     shown = undefined
     terminal.close()
-    // It must not look for another gateway while this one goes.
+    // It must not look for another gateway while this one stops.
     await session.close()
     await Promise.allSettled([beginning])
     await session.close()
@@ -143,8 +143,8 @@ async function chatInPlainText(options: ChatOptions, isPerson: boolean): Promise
   let lines: Interface | undefined
   try {
     await session.begin(control, isPerson && options.showsHistory ? HISTORY_AT_START : 0)
-    if (isPerson) stderr.write(`${gateway.words}. /help lists what else you can do.\n`)
-    // Not before: lines that nobody listens to are lost.
+    if (isPerson) stderr.write(`${gateway.words}. /help lists commands.\n`)
+    // Not earlier: lines without a listener are lost.
     lines = createInterface({ input: stdin, terminal: false })
     await untilDone(session, lines, options, personal && new PlainChat(personal, session))
     if (!isPerson && session.hasOnlyBlanks) {
@@ -179,7 +179,7 @@ function newSession(
 }
 
 interface ChatGateway {
-  /** One that runs by itself, rather than one of this chat. */
+  /** Whether it was already running, rather than started by this chat. */
   isRunning: boolean
   words: string
 }
@@ -188,25 +188,25 @@ async function connectOrStart(
   { config, environment, conversation }: ChatOptions,
   log: Log,
   onPush: (push: Push) => void,
-  /** A gateway that does not answer is given up then. */
+  /** Settles when a gateway that does not answer must be given up. */
   leaving: Promise<void>,
 ): Promise<{ control: Control; gateway: ChatGateway }> {
   const running = await ControlClient.connect(socketPath(config.home), onPush)
   if (!running) {
     const control = await startOwnGateway(config, environment, log, conversation, onPush)
-    const words = `Conversation ${conversation}: no gateway runs, so this is one of its own`
+    const words = `Conversation ${conversation}: no gateway is running, so this chat runs its own`
     return { control, gateway: { isRunning: false, words } }
   }
   void leaving.then(() => running.close())
   const { pid } = await running.call('status', {})
   return {
     control: running,
-    gateway: { isRunning: true, words: `Conversation ${conversation}: the gateway (process ${pid})` },
+    gateway: { isRunning: true, words: `Conversation ${conversation}: gateway process ${pid}` },
   }
 }
 
 function farewellOf({ isRunning }: ChatGateway): string {
-  const kept = isRunning ? 'The gateway goes on with it' : 'Your message is kept and answered by the next gateway'
+  const kept = isRunning ? 'The gateway keeps working on it' : 'Your message is kept, and the next gateway answers it'
   return `${kept}; "aetheel chat" shows the answer.\n`
 }
 
@@ -231,7 +231,7 @@ async function startOwnGateway(
   return new LocalControl(gatewayHandlers(gateway, terminal, config, Date.now), () => gateway.stop(), onPush)
 }
 
-/** Settles when the input has ended and everything is answered, or when somebody ends it. */
+/** Settles when the input has ended and everything is answered, or when the chat is ended. */
 async function untilDone(
   session: ChatSession,
   lines: Interface,

@@ -36,10 +36,10 @@ export function registerConfig(program: Command, context: CommandContext): void 
     console.log(text)
     context.endWith(exitCode)
   }
-  const config = program.command('config').description('Check and show the configuration.')
+  const config = program.command('config').description('Check or show the configuration.')
   config
     .command('check')
-    .description('Print every problem, or that there is none.')
+    .description('Report every problem of the configuration.')
     .action(() => print(configCheck(context.configLocation())))
   config
     .command('show')
@@ -54,13 +54,13 @@ export function configCheck(options: ConfigLocation): Report {
     const masterKey = options.environment['AETHEEL_MASTER_KEY']
     if (masterKey) parseMasterKey(masterKey)
     const places = configFilePlaces(options.environment, options.cwd)
-    const subject = config.configFile ?? `There is no ${places.join(' and no ')}: defaults and environment hold`
+    const subject = config.configFile ?? `No ${places.join(' and no ')}; using defaults and the environment`
     const warnings = [
       ...config.warnings,
       ...unknownVariables(options.environment),
       ...missingWarnings(config, options.environment),
     ]
-    const verdict = `${subject}${config.configFile === undefined ? ',' : ':'} ${verdictOn(warnings.length)}`
+    const verdict = `${subject}: ${verdictOn(warnings.length)}`
     return [verdict, ...warningLines(warnings)].join('\n')
   })
 }
@@ -109,7 +109,7 @@ function effectiveSettings(environment: NodeJS.ProcessEnv, { config, sourceOf }:
   return [home, ...settings]
 }
 
-/** One row per hook and project: in one cell they would be too wide to read. */
+/** One row per hook and project: a single cell would be too wide to read. */
 function settingRows({ name, value, from, variable }: Setting): string[][] {
   const source = variable === undefined ? from : `${from} (${variable})`
   const entries: unknown[] = (name === 'hooks' || name === 'projects') && Array.isArray(value) ? value : []

@@ -37,14 +37,14 @@ const LINE_END_BYTES = 2
 export function registerCredentials(program: Command, context: CommandContext): void {
   const change = (work: (tools: CredentialTools) => Promise<string>): Promise<void> =>
     context.change((store, config) => work(credentialTools(store, config, context.environment)))
-  const credentials = program.command('credentials').description('Manage secrets for agents, kept encrypted.')
-  defineList(credentials.command('list', { isDefault: true }), 'List names.', context, credentialsList)
+  const credentials = program.command('credentials').description('Manage secrets for agents, stored encrypted.')
+  defineList(credentials.command('list', { isDefault: true }), 'List names, never values.', context, credentialsList)
   credentials
     .command('set')
     .description('Set a credential. The value is prompted for, or read from stdin.')
-    .argument('<name>', 'the variable in which agents find it')
+    .argument('<name>', 'the environment variable that agents get it in')
     .option('-p, --project <id>', 'only for this project')
-    .option('--file', 'pass the value as a file whose path is in the variable')
+    .option('--file', 'pass the value as a file; the variable holds its path')
     .action((name: string, flags: { project?: string; file?: true }) =>
       change((tools) => {
         const { stdin: input, stderr: output } = process
@@ -55,13 +55,13 @@ export function registerCredentials(program: Command, context: CommandContext): 
     .command('rm')
     .description('Remove a credential.')
     .argument('<name>')
-    .option('-p, --project <id>', 'the one of this project')
+    .option('-p, --project <id>', 'only from this project')
     .action((name: string, { project }: { project?: string }) =>
       change((tools) => credentialsRemove(tools, { name, projectId: project })),
     )
   credentials
     .command('rotate')
-    .description('Encrypt all of them with a new key.')
+    .description('Encrypt all credentials with a new key.')
     .action(() => change(credentialsRotate))
 }
 
@@ -76,7 +76,7 @@ export function credentialTools(
   return { credentials, note: notesOf('terminal', now) }
 }
 
-/** Prompts for the value or reads it from stdin. Never an argument, which every user of the machine could see. */
+/** Prompts for the value or reads it from stdin. Never an argument, which every user of the machine can see. */
 export async function credentialsSet(
   { credentials, note }: CredentialTools,
   { name, projectId = GLOBAL_OWNER, isFile, input, output }: SetOptions,
@@ -85,8 +85,8 @@ export async function credentialsSet(
   if (problem !== undefined) throw new GatewayError('request_invalid', problem)
   const value = input.isTTY ? await askForValue(name, isFile, input, output) : await readValue(isFile, input)
   await credentials.set(projectId, name, value, isFile ? 'file' : 'variable', note)
-  const how = isFile ? 'the path of a file with it as' : 'it as'
-  return `Set ${name}. Agents ${whereOf(projectId)} get ${how} ${name}, from their next turn on.`
+  const how = isFile ? 'as a file, with its path in' : 'as'
+  return `Set ${name}. From their next turn on, agents ${whereOf(projectId)} get it ${how} ${name}.`
 }
 
 /** The output of `aetheel credentials list`. */
@@ -108,24 +108,24 @@ export async function credentialsRemove(
   { name, projectId = GLOBAL_OWNER }: Pick<SetOptions, 'name' | 'projectId'>,
 ): Promise<string> {
   await credentials.remove(projectId, name, note)
-  return `Removed ${name}. Agents ${whereOf(projectId)} do not get it any more, from their next turn on.`
+  return `Removed ${name}. From their next turn on, agents ${whereOf(projectId)} no longer get it.`
 }
 
 export async function credentialsRotate({ credentials, note }: CredentialTools): Promise<string> {
   const count = await credentials.rotate(note)
-  return `${count} ${count === 1 ? 'credential is' : 'credentials are'} sealed with the new key. Earlier keys are gone.`
+  return `Encrypted ${count} ${count === 1 ? 'credential' : 'credentials'} with a new key, and deleted earlier keys.`
 }
 
 async function askForValue(name: string, isFile: boolean, input: Readable, output: Writable): Promise<string> {
   if (isFile) {
-    const advice = `Give it by "aetheel credentials set ${name} --file < path".`
-    throw new GatewayError('request_invalid', `The content of a file is read from stdin. ${advice}`)
+    const advice = `Run: aetheel credentials set ${name} --file < path`
+    throw new GatewayError('request_invalid', `--file reads the content from stdin. ${advice}`)
   }
-  // Loaded lazily: no other command in this file asks questions.
+  // Loaded lazily: no other command here asks questions.
   const { Prompts } = await import('../prompts.js')
   const prompts = new Prompts(input, output)
   try {
-    return await prompts.secret({ message: `The value of ${name}`, problemOf: problemOfValue })
+    return await prompts.secret({ message: `Value of ${name}`, problemOf: problemOfValue })
   } finally {
     prompts.close()
   }
@@ -143,12 +143,12 @@ async function readValue(isFile: boolean, input: Readable): Promise<string> {
   const bytes = Buffer.concat(chunks)
   const text = bytes.toString()
   if (!Buffer.from(text).equals(bytes)) {
-    throw new GatewayError('request_invalid', 'The value is not UTF-8 text. Encode it first, as in base64.')
+    throw new GatewayError('request_invalid', 'The value is not UTF-8 text. Encode it first, for example as base64.')
   }
   // Strip the newline that `echo` appends.
   return isFile ? text : text.replace(/\r?\n$/, '')
 }
 
 function whereOf(projectId: string): string {
-  return projectId === GLOBAL_OWNER ? 'of all projects' : `of the project ${projectId}`
+  return projectId === GLOBAL_OWNER ? 'in all projects' : `in the project ${projectId}`
 }

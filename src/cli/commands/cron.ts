@@ -24,7 +24,7 @@ interface CronFlags {
 
 interface ListedJob extends CronJob {
   nextAt?: number
-  /** When it last ran, and how that ended. */
+  /** When it last ran, and how it ended. */
   lastAt?: number
   lastState?: MessageState
   /** Only if not 0. */
@@ -38,17 +38,17 @@ export function registerCron(program: Command, context: CommandContext): void {
     .command('add')
     .description('Add a job: a prompt for the agent, or a command after "--".')
     .argument('<name>', 'its name')
-    .argument('<schedule>', 'minute, hour, day of the month, month, day of the week, such as "0 9 * * MON-FRI"')
+    .argument('<schedule>', 'minute, hour, day of month, month, day of week, such as "0 9 * * MON-FRI"')
     .argument('[command...]', 'an executable and its arguments')
     .requiredOption(
       '-t, --to <target>',
-      'who gets the answer: whatsapp:+4915112345678, discord:<channel id>, terminal:<name>',
+      'where to send the answer: whatsapp:+4915112345678, discord:<channel id>, terminal:<name>',
     )
-    .option('--prompt <text>', 'what to ask the agent')
+    .option('--prompt <text>', 'the prompt for the agent')
     .option('--zone <name>', "time zone, such as Europe/Berlin; by default the machine's")
     .option('-p, --project <id>', 'the project to work in')
-    .addOption(new Option('--session <which>', "a session of its own or the conversation's").choices(['own', 'shared']))
-    .addOption(new Option('--catch-up <rule>', 'what to do about a missed time').choices(['once', 'skip']))
+    .addOption(new Option('--session <which>', "its own session or the conversation's").choices(['own', 'shared']))
+    .addOption(new Option('--catch-up <rule>', 'what to do about missed runs').choices(['once', 'skip']))
     .action((name: string, schedule: string, argv: string[], flags: CronFlags) => {
       const { to, prompt, zone: timeZone, project: projectId, session, catchUp } = flags
       const command = argv.length > 0 ? argv : undefined
@@ -58,14 +58,14 @@ export function registerCron(program: Command, context: CommandContext): void {
   cron
     .command('run')
     .description('Run a job now.')
-    .argument('<job>', 'its name, or the beginning of its id')
+    .argument('<job>', 'its name, or the first characters of its id')
     .action(async (job: string) => {
       console.log(await cronRun(context.readConfig().home, job))
     })
   cron
     .command('rm')
     .description('Remove a job.')
-    .argument('<job>', 'its name, or the beginning of its id')
+    .argument('<job>', 'its name, or the first characters of its id')
     .action((job: string) => context.operate((control) => cronRemove(control, job)))
 }
 
@@ -76,7 +76,7 @@ export async function cronList(
 ): Promise<string> {
   const { limit, now } = options
   const jobs = await Promise.all((await store.cronJobs.list()).slice(0, limit).map((job) => listed(job, store, now)))
-  return listing(jobs, options, 'There are no jobs. "aetheel cron add" makes one.', {
+  return listing(jobs, options, 'There are no jobs. "aetheel cron add" adds one.', {
     ID: ({ id }) => shortId(id),
     NAME: ({ name }) => name,
     SCHEDULE: ({ schedule }) => schedule,
@@ -90,19 +90,19 @@ export async function cronList(
 /** What `aetheel cron add` prints. */
 async function cronAdd(control: Control, request: CronJobRequest): Promise<string> {
   const { name, timeZone, nextAt } = await control.call('cron.add', request)
-  return `The job ${name} is kept. It comes next at ${describeTime(nextAt, timeZone)}.`
+  return `Added the job ${name}. It runs next at ${describeTime(nextAt, timeZone)}.`
 }
 
 /** The output of `aetheel cron run`. */
 async function cronRun(home: string, wanted: string): Promise<string> {
   const { job, messageId } = await withGateway(home, (control) => control.call('cron.run', { job: wanted }))
-  return `The job ${job} is done now, as message ${shortId(messageId)}.`
+  return `Started the job ${job}, as message ${shortId(messageId)}.`
 }
 
 /** The output of `aetheel cron rm`. */
 async function cronRemove(control: Control, wanted: string): Promise<string> {
   const { job } = await control.call('cron.rm', { job: wanted })
-  return `The job ${job} is gone.`
+  return `Removed the job ${job}.`
 }
 
 async function listed(job: CronJob, { inbox, runs }: Pick<Store, 'inbox' | 'runs'>, now: number): Promise<ListedJob> {
@@ -115,8 +115,8 @@ async function listed(job: CronJob, { inbox, runs }: Pick<Store, 'inbox' | 'runs
 }
 
 function describeLast({ lastSlot, lastAt, lastState, lastExitCode, problem }: ListedJob, now: number): string {
-  if (lastState === 'open') return 'worked on'
-  if (problem !== undefined) return `${age(lastSlot, now)} ago, left out: ${problem}`
+  if (lastState === 'open') return 'running'
+  if (problem !== undefined) return `${age(lastSlot, now)} ago, skipped: ${problem}`
   return lastAt === undefined
     ? 'never'
     : `${age(lastAt, now)} ago, ${lastExitCode === undefined ? lastState : `exit code ${lastExitCode}`}`

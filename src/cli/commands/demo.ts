@@ -28,7 +28,7 @@ export function registerDemo(program: Command, context: CommandContext): void {
     })
 }
 
-/** Talks to a gateway in a separate process, kills it in mid-turn, and shows that nothing is lost. */
+/** Talks to a gateway in a separate process, kills it mid-turn, and shows that nothing is lost. */
 async function demo(environment: NodeJS.ProcessEnv, stdout: Output, signal: AbortSignal): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'aetheel-demo-'))
   const stage = new Stage(directory, environment, stdout, signal)
@@ -41,10 +41,10 @@ async function demo(environment: NodeJS.ProcessEnv, stdout: Output, signal: Abor
       stage.ask('grace', 'My name is Grace. Which files are here?'),
     ])
 
-    stage.title('Each goes on in its own session')
+    stage.title('Each continues in its own session')
     await Promise.all([stage.ask('ada', 'What is my name?'), stage.ask('grace', 'What is my name?')])
 
-    stage.title('The gateway is killed while an agent is speaking')
+    stage.title('The gateway is killed while an agent is answering')
     const answer = stage.ask('ada', 'Please count to ten.')
     await stage.heard('ada', 'three')
     await stage.killGateway()
@@ -53,11 +53,11 @@ async function demo(environment: NodeJS.ProcessEnv, stdout: Output, signal: Abor
 
     const answered = await stage.countAnswers()
     stage.say(
-      `\n${answered} messages, ${answered} answers: none was lost, none was given twice.\n\nNow try it yourself: ${ownName({ environment })}`,
+      `\n${answered} messages, ${answered} answers: none lost, none repeated.\n\nNow try it yourself: ${ownName({ environment })}`,
     )
     return 0
   } catch (error) {
-    if (!signal.aborted) stage.say(`\nThe demonstration failed: ${messageOf(error)}`)
+    if (!signal.aborted) stage.say(`\nThe demo failed: ${messageOf(error)}`)
     return 1
   } finally {
     await stage.close()
@@ -133,7 +133,7 @@ class Stage {
     this.#messages += 1
     const message = { address: speaker, platformId: `demo-${this.#messages}`, author: speaker, text }
     const accepted = await this.#client?.call('chat.send', message)
-    if (accepted?.status !== 'accepted') throw new Error('The gateway did not take the message.')
+    if (accepted?.status !== 'accepted') throw new Error('The gateway did not accept the message.')
     const answered = new Promise<void>((resolve) => this.#waiting.set(accepted.messageId, resolve))
     await this.#within(ANSWER_LIMIT_MS, 'an answer', answered)
   }
@@ -160,7 +160,7 @@ class Stage {
     }
     const seconds = ((performance.now() - killedAt) / 1000).toFixed(1)
     const processes = `${before} process${before === 1 ? '' : 'es'}`
-    this.say(`  guardian ended the agent it had left (${processes}), after ${seconds} s`)
+    this.say(`  guardian ended the agent left behind (${processes}) after ${seconds} s`)
   }
 
   /** Contract: throws unless every message has exactly one answer. */
@@ -217,7 +217,7 @@ class Stage {
     resolve()
   }
 
-  /** Two agents speak at once, so text is printed in pieces: when one is long enough, or ends a sentence. */
+  /** Two agents speak at once, so text is printed in pieces: when a piece is long enough or ends a sentence. */
   #stream(speaker: string, text: string): void {
     const pending = (this.#lines.get(speaker) ?? '') + text
     this.#lines.set(speaker, pending)
@@ -240,7 +240,7 @@ class Stage {
 
   async #within(timeoutMs: number, what: string, awaited: Promise<void>): Promise<void> {
     const done = abortable(this.signal, () => awaited).then(() => true)
-    if (!(await within(timeoutMs, done))) throw new Error(`Waited ${timeoutMs / 1000} s for ${what} in vain.`)
+    if (!(await within(timeoutMs, done))) throw new Error(`Timed out after ${timeoutMs / 1000} s, waiting for ${what}.`)
   }
 }
 

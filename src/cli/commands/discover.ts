@@ -37,7 +37,7 @@ export async function projectsDiscover(flags: DiscoverFlags, dependencies: Disco
   const { length } = found.filter(({ isEnding }) => !isEnding)
   stderr.write(`Found ${length === 1 ? '1 pod' : `${length} pods`}.\n`)
   const projects = await discoverProjects(found, where, { removesMissing: flags.removeMissing === true }, dependencies)
-  const none = `No pod has the label ${label} ${describeSearch(where)}, and no project is of one that had.`
+  const none = `No pod has the label ${label} ${describeSearch(where)}, and no project came from one.`
   return listing(projects, { isJson: flags.json === true, width }, none, {
     PROJECT: ({ id }) => id,
     AGENT: agentOf,
@@ -49,12 +49,12 @@ export async function projectsDiscover(flags: DiscoverFlags, dependencies: Disco
 const OUTCOMES: Record<Discovered['outcome'], string> = {
   made: 'new',
   changed: 'changed',
-  unchanged: 'as before',
-  taken: 'left alone: its id is taken',
-  ending: 'as before, and its pod ends',
+  unchanged: 'unchanged',
+  taken: 'skipped: its id is taken',
+  ending: 'unchanged; its pod is terminating',
   gone: 'gone; --remove-missing removes it',
   removed: 'gone; removed',
-  kept: 'gone; kept, since it is in use',
+  kept: 'gone; kept because it is in use',
 }
 
 /** Contract: throws `request_invalid` for names that kubectl would reject. */
@@ -63,11 +63,11 @@ function searchOf(
   { kubernetesContext, kubernetesNamespace, kubernetesLabel }: DiscoverDependencies['config'],
 ): { label: string; where: SearchScope } {
   if (allNamespaces && namespace !== undefined) {
-    throw new GatewayError('request_invalid', 'Give either --namespace or --all-namespaces.')
+    throw new GatewayError('request_invalid', 'Use either --namespace or --all-namespaces, not both.')
   }
   if (label !== undefined && removeMissing) {
     const advice = 'Set KUBERNETES_LABEL instead.'
-    const problem = '--remove-missing with --label would remove what was found by another label.'
+    const problem = '--remove-missing with --label would remove projects found by another label.'
     throw new GatewayError('request_invalid', `${problem} ${advice}`)
   }
   const given = [
@@ -94,12 +94,12 @@ async function labelled(pods: Pick<Pods, 'labelled'>, label: string, where: Sear
 }
 
 function describeSearch({ context, namespace }: SearchScope): string {
-  const inContext = context === undefined ? '' : ` of the context ${context}`
-  if (namespace === '*') return `in all namespaces${inContext}`
-  return namespace === undefined ? `in the usual namespace${inContext}` : `in the namespace ${namespace}${inContext}`
+  const ofContext = context === undefined ? '' : ` of the context ${context}`
+  if (namespace === undefined) return `in the namespace${ofContext || ' of the current context'}`
+  return namespace === '*' ? `in all namespaces${ofContext}` : `in the namespace ${namespace}${ofContext}`
 }
 
 function agentOf({ agent, label }: Discovered): string {
   const isMeant = label === undefined || label === '' || findBackendName(label) === agent
-  return isMeant ? agent : `${agent}, as ${label} is unknown`
+  return isMeant ? agent : `${agent}, because ${label} is unknown`
 }

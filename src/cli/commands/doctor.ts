@@ -8,7 +8,7 @@ export function registerDoctor(program: Command, context: CommandContext): void 
   program
     .command('doctor')
     .description('Check agents, logins, directories, the database, pods, Discord and WhatsApp, and print what to fix.')
-    .option('--live', 'let each installed agent answer once; costs a few tokens')
+    .option('--live', 'ask each installed agent for one answer; costs a few tokens')
     .option('--agent <name>', `check only this agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
     .action(async (flags: DoctorFlags) => {
       // Loaded lazily: no other command needs its many parts.

@@ -8,9 +8,9 @@ import { withGateway } from '../with-control.js'
 export function registerEvent(program: Command, context: CommandContext): void {
   program
     .command('event')
-    .description('Give the running gateway work, from cron or a script. The answer goes to OUTPUT_CHANNEL_ID.')
+    .description('Send a prompt to the running gateway, from cron or a script. The answer goes to OUTPUT_CHANNEL_ID.')
     .argument('[prompt]', 'what to do; by default read from stdin')
-    .addOption(new Option('-k, --kind <kind>', 'where it comes from').choices(EVENT_KINDS).default('cron'))
+    .addOption(new Option('-k, --kind <kind>', 'where the prompt comes from').choices(EVENT_KINDS).default('cron'))
     .action(async (prompt: string | undefined, flags: { kind: (typeof EVENT_KINDS)[number] }) => {
       console.log(await sendEvent(context.readConfig().home, flags.kind, prompt ?? (await text(process.stdin))))
     })
@@ -21,5 +21,5 @@ export async function sendEvent(home: string, kind: (typeof EVENT_KINDS)[number]
   if (text.trim() === '') throw new GatewayError('request_invalid', 'Say what the agent should do: aetheel event "…"')
   const acceptance = await withGateway(home, (control) => control.call('event.send', { kind, text }))
   if (acceptance.status === 'refused') throw new GatewayError('request_invalid', acceptance.reason)
-  return `Taken as ${acceptance.messageId}. The answer goes to the output channel.`
+  return `Accepted as ${acceptance.messageId}. The answer goes to the output channel.`
 }

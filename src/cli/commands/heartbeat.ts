@@ -25,7 +25,7 @@ export function registerHeartbeat(program: Command, context: CommandContext): vo
   const heartbeat = program.command('heartbeat').description('Show or run heartbeats.')
   heartbeat
     .command('status', { isDefault: true })
-    .description('Show the last and the next heartbeat, why one was skipped, and what today has used.')
+    .description("Show the last and the next heartbeat, why one was skipped, and today's usage.")
     .option('--json', 'print JSON')
     .action((flags: { json?: true }) =>
       context.inspect((store, config) =>
@@ -44,8 +44,8 @@ export function registerHeartbeat(program: Command, context: CommandContext): vo
 /** The output of `aetheel heartbeat run`. */
 export async function heartbeatRun(home: string, isForced: boolean): Promise<string> {
   const result = await withGateway(home, (control) => control.call('heartbeat.run', { isForced }))
-  if (result.status === 'begun') return `The agent looks now, as message ${shortId(result.messageId)}.`
-  throw new GatewayError('request_invalid', `The agent was not woken. ${result.note} To wake it all the same: --force`)
+  if (result.status === 'begun') return `Started a heartbeat, as message ${shortId(result.messageId)}.`
+  throw new GatewayError('request_invalid', `Started no heartbeat. ${result.note} To start one anyway, use --force.`)
 }
 
 /** The output of `aetheel heartbeat status`. */
@@ -64,24 +64,24 @@ export async function heartbeatReport(
 
 function rowsOf(status: HeartbeatStatus, isRunning: boolean, now: number): string[][] {
   const { everyMinutes, to, timeZone, nextAt, latest, last, today, tokensToday, dailyTokens } = status
-  const next = nextAt === undefined ? 'never: the active hours hold no time for it' : describeTime(nextAt, timeZone)
+  const next = nextAt === undefined ? 'never: no heartbeat falls in the active hours' : describeTime(nextAt, timeZone)
   const note = latest?.outcome === 'begun' ? 'The agent was woken.' : latest?.note
-  const decided = note ?? 'The gateway ended just then.'
-  const cost = today.costUsd === undefined ? 'not told by the agent' : formatMoney(today.costUsd)
+  const decided = note ?? 'The gateway stopped at that moment.'
+  const cost = today.costUsd === undefined ? 'not reported by the agent' : formatMoney(today.costUsd)
   const budget = tokensToday < dailyTokens ? '' : '; paused until tomorrow'
   return [
     ['every', everyMinutes === 1 ? 'minute' : `${everyMinutes} minutes`],
-    ['told to', to],
-    ['next', isRunning ? next : 'when a gateway runs: aetheel start'],
-    ['last look', latest ? `${age(latest.at, now)} ago. ${decided}` : 'none yet'],
-    ['last beat', last ? `${age(last.at, now)} ago, ${describeBeat(last)}` : 'none yet'],
+    ['to', to],
+    ['next', isRunning ? next : 'once a gateway runs: aetheel start'],
+    ['last check', latest ? `${age(latest.at, now)} ago. ${decided}` : 'none yet'],
+    ['last run', last ? `${age(last.at, now)} ago, ${describeBeat(last)}` : 'none yet'],
     ['tokens today', `${formatCount(tokensToday)} of ${formatCount(dailyTokens)} in ${describeTurns(today)}${budget}`],
     ['cost today', cost],
   ]
 }
 
 function describeBeat({ state, wasTold, problem = '' }: LastBeat): string {
-  if (state === 'answered') return wasTold ? 'something was told' : 'nothing to tell'
+  if (state === 'answered') return wasTold ? 'reported something' : 'nothing to report'
   if (state === 'open') return 'not finished'
   return state === 'failed' ? `failed: ${oneLine(problem, PROBLEM_CHARACTERS)}` : state
 }

@@ -11,15 +11,15 @@ export function registerPeople(program: Command, context: CommandContext): void 
   defineList(people.command('list', { isDefault: true }), 'List people.', context, peopleList)
   people
     .command('remove')
-    .description('Remove their access at once.')
-    .argument('<person>', 'the name or the id, as "aetheel people" shows it')
+    .description("Remove a person's access at once.")
+    .argument('<person>', 'name or id, as "aetheel people" shows it')
     .action((person: string) => context.change((store) => peopleRemove(store, person, Date.now)))
 }
 
 /** The output of `aetheel people`. */
 export async function peopleList({ admissions }: Pick<Store, 'admissions'>, options: ListOptions): Promise<string> {
   const people = (await admissions.list()).slice(0, options.limit)
-  return listing(people, options, 'Nobody was let in by /allow. Who else may talk is in the configuration.', {
+  return listing(people, options, 'Nobody was let in with /allow. The configuration says who else may talk.', {
     CHANNEL: ({ channel }) => channel,
     ID: ({ personId }) => personId,
     AGE: ({ admittedAt }) => age(admittedAt, options.now),
@@ -31,11 +31,11 @@ export async function peopleList({ admissions }: Pick<Store, 'admissions'>, opti
 /** The output of `aetheel people remove`. */
 export async function peopleRemove(store: Store, wanted: string, now: () => number): Promise<string> {
   const found = (await store.admissions.list()).filter(({ personId, name }) => personId === wanted || name === wanted)
-  const none = `Nobody called ${wanted} was let in by /allow. "aetheel people" lists those who were.`
+  const none = `Nobody called ${wanted} was let in with /allow. "aetheel people" lists those who were.`
   const { channel, personId, name } = onlyOne(found, none, `More than one person is called ${wanted}. Give the id.`)
   await store.transaction(async (tables) => {
     await tables.admissions.remove(channel, personId)
     await notesOf('terminal', now)(tables, { action: 'access.disallow', subject: `${channel}/${personId}` })
   })
-  return `${name} may no longer talk, unless the configuration says otherwise.`
+  return `${name} no longer has access, unless the configuration grants it.`
 }

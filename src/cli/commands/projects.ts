@@ -42,7 +42,7 @@ export interface ProjectFlags {
 export function registerProjects(program: Command, context: CommandContext): void {
   const change = (work: (tools: ProjectTools, config: GatewayConfig) => Promise<string>): Promise<void> =>
     context.change((store, config, log) => work(projectTools(store, config, log, context.environment), config))
-  const projects = program.command('projects').description('Manage the directories in which agents work.')
+  const projects = program.command('projects').description('Manage projects, the directories in which agents work.')
   defineList(projects.command('list', { isDefault: true }), 'List projects.', context, projectsList)
   projects
     .command('show')
@@ -55,8 +55,8 @@ export function registerProjects(program: Command, context: CommandContext): voi
   projects
     .command('create')
     .description('Create a project from a directory, a git repository, a template or a pod.')
-    .option('--id <id>', 'by default made from the name')
-    .option('--name <name>', 'for people')
+    .option('--id <id>', 'derived from the name by default')
+    .option('--name <name>', 'display name')
     .option('--directory <directory>', 'an existing directory inside PROJECT_ROOTS; with a pod, one in the pod')
     .option('--pod <name>', 'run the agent in this pod')
     .option('--pod-selector <labels>', 'run the agent in a pod with these labels, such as app=web')
@@ -68,14 +68,14 @@ export function registerProjects(program: Command, context: CommandContext): voi
     .option('--template <name>', 'a template to start from')
     .option('--variable <name=value...>', 'variables of the template')
     .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
-    .option('-m, --model <model>', "model, by the agent's own name for it")
-    .option('--untrusted', 'nothing in its directory may configure the agent')
+    .option('-m, --model <model>', 'model, as the agent names it')
+    .option('--untrusted', 'let nothing in its directory configure the agent')
     .action((flags: ProjectFlags) =>
       change((tools) => projectsCreate(tools, flags, process.cwd(), context.abortOn(STOP_SIGNALS))),
     )
   projects
     .command('discover')
-    .description('Create projects from pods with the label KUBERNETES_LABEL, whose value is the agent.')
+    .description('Create projects from pods with the label KUBERNETES_LABEL, whose value names the agent.')
     .option('--namespace <name>', 'where to look; by default KUBERNETES_NAMESPACE')
     .option('--all-namespaces', 'look everywhere')
     .option('--context <name>', 'context of the kubeconfig; by default KUBERNETES_CONTEXT')
@@ -89,9 +89,9 @@ export function registerProjects(program: Command, context: CommandContext): voi
     )
   projects
     .command('remove')
-    .description('Remove a project. Its files stay.')
+    .description('Remove a project. Its files are kept.')
     .argument('<id>')
-    .option('--delete-files', 'also delete its files, if they came with the project')
+    .option('--delete-files', 'also delete its files, if Aetheel created them')
     .action((id: string, flags: { deleteFiles?: true }) =>
       change((tools) => projectsRemove(tools, id, flags.deleteFiles === true)),
     )
@@ -103,7 +103,7 @@ export async function projectsList(
   options: Omit<ListOptions, 'now'>,
 ): Promise<string> {
   const listed = (await projects.list()).slice(0, options.limit)
-  return listing(listed, options, 'There are no projects. "aetheel projects create" makes one.', {
+  return listing(listed, options, 'There are no projects. "aetheel projects create" creates one.', {
     ID: ({ id }) => id,
     NAME: ({ id, name }) => name ?? id,
     AGENT: ({ backend }) => backend ?? '',
@@ -120,12 +120,12 @@ export async function projectsShow(
 ): Promise<string> {
   const project = await projects.get(id)
   if (!project) {
-    throw new GatewayError('not_found', `There is no project ${id}. "aetheel projects list" shows them.`)
+    throw new GatewayError('not_found', `There is no project ${id}. "aetheel projects list" lists them.`)
   }
   return isJson ? JSON.stringify(project, null, 2) : describe(project)
 }
 
-/** Contract: `signal` stops a clone, and then nothing of the project is left. */
+/** Contract: `signal` stops a clone, and nothing of the project is left. */
 export async function projectsCreate(
   { projects, note }: ProjectTools,
   flags: ProjectFlags,
@@ -133,7 +133,7 @@ export async function projectsCreate(
   signal?: AbortSignal,
 ): Promise<string> {
   const project = await projects.create(fromFlags(flags, cwd), signal, note)
-  return `Made the project ${project.id} in ${describeWorkplace(project)}`
+  return `Created the project ${project.id} in ${describeWorkplace(project)}`
 }
 
 export async function projectsRemove(
@@ -150,9 +150,9 @@ export async function projectsRemove(
 
 function fromFlags(flags: ProjectFlags, cwd: string): NewProject {
   const { id, name, directory, git, ref, template, variable = [], backend, model, untrusted } = flags
-  if (ref !== undefined && git === undefined) throw new GatewayError('request_invalid', '--ref belongs to --git.')
+  if (ref !== undefined && git === undefined) throw new GatewayError('request_invalid', '--ref needs --git.')
   if (variable.length > 0 && template === undefined) {
-    throw new GatewayError('request_invalid', '--variable belongs to --template.')
+    throw new GatewayError('request_invalid', '--variable needs --template.')
   }
   const pod = podFrom(flags)
   return defined({
@@ -173,7 +173,7 @@ function podFrom({ pod, podSelector, context, namespace, container }: ProjectFla
   if (pod === undefined && podSelector === undefined) {
     const [stray] = Object.keys(place)
     if (stray === undefined) return undefined
-    throw new GatewayError('request_invalid', `--${stray} belongs to --pod or --pod-selector.`)
+    throw new GatewayError('request_invalid', `--${stray} needs --pod or --pod-selector.`)
   }
   return defined({ ...place, name: pod, selector: podSelector })
 }
@@ -190,7 +190,7 @@ function variablesOf(pairs: string[]): Record<string, string> {
 const DEFINED_IN: Record<ProjectRecord['source'], string> = {
   file: 'the configuration file',
   api: 'the database',
-  cluster: 'the cluster, by the labels of its pod',
+  cluster: 'the cluster, by its pod labels',
 }
 
 function describe(project: ProjectRecord): string {
@@ -201,13 +201,13 @@ function describe(project: ProjectRecord): string {
     ['Name', name ?? id],
     ['Directory', directory],
     ...(pod ? [['Pod', describePod(pod)]] : []),
-    ['Agent', backend ?? 'that of AGENT_BACKEND'],
+    ['Agent', backend ?? 'from AGENT_BACKEND'],
     ['Model', model ?? "the agent's own choice"],
-    ['Tools', allowedTools?.join(', ') ?? 'those of ALLOWED_TOOLS'],
-    ['Time limit', queryTimeoutMs === undefined ? 'that of QUERY_TIMEOUT_MS' : `${queryTimeoutMs} ms`],
-    ['Turns', maxTurns === undefined ? 'that of BACKEND_MAX_TURNS' : String(maxTurns)],
+    ['Tools', allowedTools?.join(', ') ?? 'from ALLOWED_TOOLS'],
+    ['Time limit', queryTimeoutMs === undefined ? 'from QUERY_TIMEOUT_MS' : `${queryTimeoutMs} ms`],
+    ['Turn limit', maxTurns === undefined ? 'from BACKEND_MAX_TURNS' : String(maxTurns)],
     ['Trusted', isUntrusted ? 'no' : 'yes'],
-    ['Permissions', agentPermissions ?? 'those of AGENT_PERMISSIONS'],
+    ['Permissions', agentPermissions ?? 'from AGENT_PERMISSIONS'],
     ['Defined in', DEFINED_IN[project.source]],
   ]
   return table(rows.map((row) => row.map(printable)))

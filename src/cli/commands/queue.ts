@@ -10,16 +10,16 @@ import { age, type Columns, conversationName, type ListOptions, section, shortId
 
 export function registerQueue(program: Command, context: CommandContext): void {
   const queue = program.command('queue').description('Show waiting and failed messages and undelivered replies.')
-  defineList(queue.command('list', { isDefault: true }), 'List them.', context, queueList)
+  defineList(queue.command('list', { isDefault: true }), 'List messages and replies.', context, queueList)
   queue
     .command('retry')
     .description('Retry a failed message, or send an undelivered reply again.')
-    .argument('<id>', 'its id, or the beginning of it')
+    .argument('<id>', 'its id, or the first characters of it')
     .action((id: string) => context.operate((control) => queueRetry(control, id)))
   queue
     .command('drop')
     .description('Drop a waiting or failed message, or an undelivered reply.')
-    .argument('<id>', 'its id, or the beginning of it')
+    .argument('<id>', 'its id, or the first characters of it')
     .action((id: string) => context.operate((control) => queueDrop(control, id)))
 }
 
@@ -58,12 +58,12 @@ export async function queueList(
       },
     ),
     section(
-      { heading: `Failed; ${retry} takes one up again`, items: failed, width, detailsOf },
+      { heading: `Failed; ${retry} retries one`, items: failed, width, detailsOf },
       { ...message, MESSAGE: ({ text }) => text },
     ),
     section(
       {
-        heading: `Replies that could not be delivered; ${retry} sends one again`,
+        heading: `Undelivered replies; ${retry} sends one again`,
         items: undelivered,
         width,
         detailsOf,
@@ -76,12 +76,12 @@ export async function queueList(
       },
     ),
   ].filter((text) => text !== '')
-  return sections.length === 0 ? 'Nothing waits, and nothing has failed.' : sections.join('\n\n')
+  return sections.length === 0 ? 'Nothing is waiting, and nothing has failed.' : sections.join('\n\n')
 }
 
 export async function queueRetry(control: Control, id: string): Promise<string> {
   const { id: fullId, kind } = await control.call('queue.retry', { id })
-  return kind === 'message' ? `The message ${fullId} waits again.` : `The reply ${fullId} is sent again.`
+  return kind === 'message' ? `The message ${fullId} is queued again.` : `The reply ${fullId} is queued again.`
 }
 
 export async function queueDrop(control: Control, id: string): Promise<string> {
@@ -91,8 +91,8 @@ export async function queueDrop(control: Control, id: string): Promise<string> {
 
 function describeState({ state, dueAt, failures, position }: QueuedMessage, isWorking: boolean, now: number): string {
   if (state === 'queued') return `behind ${position} ${position === 1 ? 'other' : 'others'}`
-  if (state === 'active') return isWorking ? 'worked on' : 'cut off; the next gateway takes it up'
+  if (state === 'active') return isWorking ? 'running' : 'interrupted; the next gateway continues it'
   if (dueAt <= now) return 'next'
   const failed = failures === 0 ? '' : `, failed ${failures} ${failures === 1 ? 'time' : 'times'}`
-  return `tried again ${withLocalTimes(timeAhead(dueAt, now), now)}${failed}`
+  return `retry ${withLocalTimes(timeAhead(dueAt, now), now)}${failed}`
 }

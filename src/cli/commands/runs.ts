@@ -13,6 +13,7 @@ import {
   type ListOptions,
   prefixOf,
   section,
+  severalIds,
   shortId,
   terminalWidth,
   workingGateways,
@@ -30,7 +31,7 @@ export function registerRuns(program: Command, context: CommandContext): void {
   runs
     .command('show')
     .description('Show a run, event by event.')
-    .argument('<id>', 'its id, or the beginning of it')
+    .argument('<id>', 'its id, or the first characters of it')
     .option('--json', 'print JSON')
     .action((id: string, flags: { json?: true }) =>
       context.inspect((store) => runsShow(store, id, { isJson: flags.json === true, width: terminalWidth() })),
@@ -78,7 +79,7 @@ export async function runsShow(
     ['message', `${run.messageId}${message ? `: ${message.text}` : ''}`],
     ['agent', `${run.backend}${run.model === undefined ? '' : `, model ${run.model}`}`],
     ['session', run.sessionId ?? '-'],
-    ['state', run.isPaused ? 'paused at its limit of turns; /continue goes on' : run.state],
+    ['state', run.isPaused ? 'paused at the turn limit; /continue resumes it' : run.state],
     ['started', localTime(run.startedAt)],
     ['took', duration(run)],
     ...(run.metadata ? [['metadata', JSON.stringify(run.metadata)]] : []),
@@ -94,7 +95,7 @@ export async function runsShow(
       WHAT: ({ event }) => describe(event),
     },
   )
-  return [table(facts), log || 'It left no events.'].join('\n\n')
+  return [table(facts), log || 'No events.'].join('\n\n')
 }
 
 /** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
@@ -103,7 +104,7 @@ async function findRun({ runs }: Tables, id: string): Promise<RunRecord> {
   return onlyOne(
     await runs.findByPrefix(prefixOf(id)),
     none,
-    `More than one run begins with ${id}. Type more of its id.`,
+    severalIds(id),
   )
 }
 

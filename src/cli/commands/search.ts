@@ -21,7 +21,7 @@ export interface SearchOptions {
   words: string[]
   address?: string | undefined
   channel?: string | undefined
-  /** As typed: a day, or a day and a time, in the time zone of this machine, or with a Z in UTC. */
+  /** As typed: a date, or a date and time, in the machine's time zone, or in UTC with a Z. */
   since?: string | undefined
   limit?: number
   isJson: boolean
@@ -32,7 +32,7 @@ export interface SearchOptions {
 const MAX_CONVERSATION_WIDTH = 32
 const MAX_AUTHOR_WIDTH = 20
 const MIN_LINE_WIDTH = 30
-/** The author if it was neither a person nor an agent. */
+/** The author of what neither a person nor an agent wrote. */
 const GATEWAY = 'aetheel'
 
 export function registerSearch(program: Command, context: CommandContext): void {
@@ -41,7 +41,7 @@ export function registerSearch(program: Command, context: CommandContext): void 
     .argument('<words...>', 'words that must all occur')
     .option('-c, --conversation <address>', 'only in this conversation')
     .option('--channel <name>', 'only in conversations of this channel')
-    .option('--since <date>', 'only from this day on, such as 2025-12-31')
+    .option('--since <date>', 'only from this date on, such as 2025-12-31')
     .action((words: string[], flags: SearchFlags) =>
       context.inspect((store) =>
         search(store, {
@@ -61,7 +61,7 @@ export async function search(
   { words, address, channel, since, limit = 20, isJson, width = 120 }: SearchOptions,
 ): Promise<string> {
   if (typedWords(words).length === 0) {
-    throw new GatewayError('request_invalid', 'There is no word to look for. Name at least one.')
+    throw new GatewayError('request_invalid', 'Give at least one word to search for.')
   }
   const hits: SearchedText[] = []
   const filter = defined({ address, channel, since: since === undefined ? undefined : parseSince(since) })
@@ -71,8 +71,8 @@ export async function search(
   }
   const shown = hits.slice(0, limit)
   if (isJson) return JSON.stringify(shown.map(toJson), null, 2)
-  if (shown.length === 0) return 'Nothing was found.'
-  const rest = hits.length > limit ? [`There are more. --limit shows more than ${limit}.`] : []
+  if (shown.length === 0) return 'Nothing found.'
+  const rest = hits.length > limit ? [`There are more. To see more than ${limit}, use --limit.`] : []
   return [hitTable(shown, words, width), ...rest].join('\n')
 }
 
@@ -80,9 +80,9 @@ function parseSince(text: string): number {
   const [, day = '', time = '00:00', zone = ''] =
     /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(Z?))?$/.exec(text) ?? []
   const at = Date.parse(`${day}T${time}${zone}`)
-  // `Date` turns 30 February into a day in March.
+  // `Date` turns 30 February into a date in March.
   if (!Number.isNaN(at) && new Date(`${day}T00:00Z`).toISOString().startsWith(day)) return at
-  const message = `"${printable(text)}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30.`
+  const message = `"${printable(text)}" is not a date. Write it as 2025-12-31 or 2025-12-31T18:30.`
   throw new GatewayError('request_invalid', message)
 }
 

@@ -8,7 +8,7 @@ import { withGateway } from '../with-control.js'
 export function registerSend(program: Command, context: CommandContext): void {
   program
     .command('send')
-    .description('Send a text to somebody through the running gateway.')
+    .description('Send a message to a person or channel through the running gateway.')
     .argument('[text]', 'what to send; by default read from stdin')
     .requiredOption('-t, --to <target>', 'whatsapp:+4915112345678, discord:<channel id> or terminal:<conversation>')
     .action(async (words: string | undefined, flags: { to: string }) => {

@@ -29,5 +29,5 @@ export async function sessionsList(store: Pick<Store, 'sessions'>, options: List
 
 export async function sessionsReset(control: Control, conversation: string): Promise<string> {
   const { channel, address } = await control.call('sessions.reset', { conversation })
-  return `The next message of ${channel}/${address} begins a fresh session.`
+  return `The next message in ${channel}/${address} starts a fresh session.`
 }

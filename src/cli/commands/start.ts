@@ -25,12 +25,12 @@ import { ProjectService } from '../../projects/project-service.js'
 import { lockDirectory } from '../../store/sqlite.js'
 
 export const PERMISSIONS_NOTE =
-  'Agents work without asking for permission: they may change and run everything that you may.'
+  'Agents work without asking for permission: they can change and run anything that you can.'
 
-const ASKING_NOTE = 'Agents ask for permission where you talk to them; projects may say otherwise.'
+const ASKING_NOTE = 'Agents ask for permission where you talk to them; projects may override this.'
 
 export const PLAIN_HTTP_NOTE =
-  'Other machines can reach the HTTP API, and tokens travel there in the clear: put a proxy with TLS in front of it.'
+  'Other machines can reach the HTTP API over plain HTTP, which exposes tokens. Put a TLS proxy in front of it.'
 
 export interface StartOptions {
   /** Updated in place when its file changes. */
@@ -41,7 +41,7 @@ export interface StartOptions {
   stdout: Pick<NodeJS.WritableStream, 'write'>
   /** Stops the gateway. */
   signal: AbortSignal
-  /** Says what there is, in place of the usual lines. `missing` says why the agent cannot be used. */
+  /** Replaces the usual lines. `missing` says why the agent cannot be used. */
   announce: ((service: HttpServer | undefined, missing: string | undefined) => void) | undefined
 }
 
@@ -55,7 +55,7 @@ export function registerStart(program: Command, context: CommandContext): void {
     })
 }
 
-/** Runs the gateway until somebody stops this process, and ends it. */
+/** Runs the gateway until this process is told to stop, then exits. */
 export async function runGateway(
   context: CommandContext,
   config: GatewayConfig,
@@ -113,7 +113,7 @@ async function start(options: StartOptions): Promise<void> {
       else for (const line of describeStart(config, gateway.store.engine, channels, service, missing)) print(line)
       stopWatching = watchConfigFile(gateway, config, environment, log, print)
       await aborted(signal)
-      print('Stopping: what is under way may finish. Once more, and it stops at once.')
+      print('Stopping: running turns may finish. Press Ctrl-C again to stop at once.')
     } finally {
       stopWatching()
       await service?.close()
@@ -134,7 +134,7 @@ function describeStart(
   const names = channels.map(({ name }) => name)
   const agent = config.isDemoAgent ? DEMO_AGENT_NAME : config.agentBackend
   return [
-    `Configuration: ${config.configFile ?? 'no file, environment and defaults'}`,
+    `Configuration: ${config.configFile ?? 'no file; environment and defaults'}`,
     `Data: ${config.home}${engine === 'postgres' ? ', messages in PostgreSQL' : ''}`,
     missing === undefined ? `Agent: ${agent}` : `No agent yet. ${missing}`,
     `Channels: ${names.join(', ')}${names.includes('discord') ? '' : '; "aetheel init" adds Discord'}`,
@@ -143,13 +143,13 @@ function describeStart(
       ? [`Dashboard: ${service.url}; "aetheel dashboard" logs you in. Documentation: ${service.url}/docs`]
       : []),
     ...(service && !isLoopback(config.httpHost) ? [PLAIN_HTTP_NOTE] : []),
-    ...(service?.newTokenFile === undefined ? [] : [`A token for everything is in ${service.newTokenFile}`]),
+    ...(service?.newTokenFile === undefined ? [] : [`A token with full access is in ${service.newTokenFile}`]),
     config.agentPermissions === 'allow' ? PERMISSIONS_NOTE : ASKING_NOTE,
-    `Aetheel is running. ${missing === undefined ? 'Talk to it: aetheel chat' : 'The dashboard has the first steps.'}`,
+    `Aetheel is running. ${missing === undefined ? 'Talk to it: aetheel chat' : 'The dashboard shows the first steps.'}`,
   ]
 }
 
-/** Like `requireBackend`, but only returns the problem if the agent may come later: the dashboard says how to get it. */
+/** Like `requireBackend`, but returns the problem if the agent may be installed later: the dashboard says how. */
 async function missingAgent(
   config: GatewayConfig,
   environment: NodeJS.ProcessEnv,
@@ -185,13 +185,13 @@ function watchConfigFile(
       const { changed, waiting } = await gateway.reconfigure(next)
       if (changed.length + waiting.length === 0) return
       log.info('config.reloaded', { changed, waiting })
-      if (changed.length > 0) print(`The configuration has changed: ${changed.join(', ')}`)
-      if (waiting.length > 0) print(`Changed, and in use after the next start: ${waiting.join(', ')}`)
+      if (changed.length > 0) print(`Configuration reloaded: ${changed.join(', ')}`)
+      if (waiting.length > 0) print(`Changed, takes effect after a restart: ${waiting.join(', ')}`)
       for (const warning of next.warnings) print(`Warning: ${warning}`)
     },
     onProblem: (problem) => {
       log.error('config.not-reloaded', { problem })
-      print(`The configuration file is not right, so the one before stays in use:\n${problem}`)
+      print(`The changed configuration cannot be used, so the previous settings stay in use:\n${problem}`)
     },
   })
 }
@@ -212,7 +212,7 @@ async function startService(
 }
 
 function describeWhatsApp({ twilioWhatsappFrom, publicUrl, whatsappPollSeconds }: GatewayConfig): string {
-  if (publicUrl === undefined) return `${twilioWhatsappFrom}, Twilio is asked every ${whatsappPollSeconds} s`
+  if (publicUrl === undefined) return `${twilioWhatsappFrom}, polling Twilio every ${whatsappPollSeconds} s`
   return `${twilioWhatsappFrom}, Twilio calls ${publicUrl}${WEBHOOK_PATH}`
 }
 

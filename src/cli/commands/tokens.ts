@@ -20,7 +20,7 @@ interface TokenDependencies {
   newId: () => string
 }
 
-const SHOWN_ONCE = 'It is shown this once; keep it where others cannot read it.'
+const SHOWN_ONCE = 'It is shown only once. Keep it where others cannot read it.'
 
 export function registerTokens(program: Command, context: CommandContext): void {
   const change = (work: (dependencies: TokenDependencies) => Promise<string>): Promise<void> =>
@@ -33,7 +33,7 @@ export function registerTokens(program: Command, context: CommandContext): void 
     .argument('<name>', 'its name')
     .addOption(new Option('-s, --scope <scope>', 'what it may do').choices(SCOPES).default('run'))
     .option('-p, --project <id...>', 'only in these projects')
-    .option('--days <days>', 'how long it is valid', countArgument)
+    .option('--days <days>', 'how many days it is valid', countArgument)
     .action((name: string, flags: { scope: Scope; project?: string[]; days?: number }) =>
       change((dependencies) =>
         tokensCreate(dependencies, { name, scope: flags.scope, projects: flags.project, days: flags.days }),
@@ -61,7 +61,7 @@ export async function tokensCreate(dependencies: TokenDependencies, wanted: NewT
 export async function tokensList(store: Pick<Store, 'tokens'>, options: ListOptions): Promise<string> {
   const { limit, now } = options
   const tokens = (await store.tokens.list()).slice(0, limit)
-  return listing(tokens, options, 'There are no tokens. "aetheel tokens create" makes one.', {
+  return listing(tokens, options, 'There are no tokens. "aetheel tokens create" creates one.', {
     ID: ({ id }) => shortId(id),
     SCOPE: ({ scope }) => scope,
     PROJECTS: ({ projects }) => projects?.join(', ') ?? 'all',
@@ -76,7 +76,7 @@ export async function tokensList(store: Pick<Store, 'tokens'>, options: ListOpti
 export async function tokensRevoke({ store, home, now }: TokenDependencies, id: string): Promise<string> {
   const token = await findToken(store, id)
   await revokeToken(token, home, store, notesOf('terminal', now))
-  return `The token ${token.name} is worth nothing from now on.`
+  return `Revoked the token ${token.name}.`
 }
 
 /** The output of `aetheel tokens rotate`. */
@@ -88,17 +88,17 @@ export async function tokensRotate({ store, home, now }: TokenDependencies, id: 
     await tokens.replace(token.id, hashOf(replacement))
     await notesOf('terminal', now)({ audit }, { action: 'token.rotate', subject: token.id, detail: token.name })
   })
-  if (!isInFile) return `${replacement}\n${SHOWN_ONCE} The one before is worth nothing from now on.`
+  if (!isInFile) return `${replacement}\n${SHOWN_ONCE} The previous token no longer works.`
   writeTokenFile(home, replacement)
-  return `The new token stands in ${tokenFile(home)}. The one before is worth nothing from now on.`
+  return `The new token is in ${tokenFile(home)}. The previous token no longer works.`
 }
 
 /** By id, by a prefix of it, or by name if it is unique. */
 async function findToken({ tokens }: Pick<Store, 'tokens'>, id: string): Promise<TokenRecord> {
   const all = await tokens.list()
   const found = all.filter((token) => token.name === id || (id.length >= 4 && token.id.startsWith(id.toLowerCase())))
-  const none = `There is no token ${id}. "aetheel tokens list" shows them.`
-  return onlyOne(found, none, `More than one token is meant by ${id}. Type more of its id.`)
+  const none = `There is no token ${id}. "aetheel tokens list" lists them.`
+  return onlyOne(found, none, `More than one token matches ${id}. Type more of its id.`)
 }
 
 function describeExpiry({ expiresAt }: TokenRecord, now: number): string {

@@ -36,7 +36,7 @@ export class ControlClient implements Control {
       })
     } catch (error) {
       if (isNotListening(error)) return undefined
-      const message = `The gateway's socket ${path} cannot be opened: ${messageOf(error)}. Does it belong to another user?`
+      const message = `Cannot open the gateway's socket ${path}: ${messageOf(error)}. Does it belong to another user?`
       throw new GatewayError('gateway_unavailable', message, { cause: error })
     }
     return new ControlClient(socket, onPush)
@@ -57,7 +57,7 @@ export class ControlClient implements Control {
     socket.on('error', () => {})
     this.closed = new Promise((resolve) => {
       socket.once('close', () => {
-        this.#failAll('The gateway ended before it answered. Start it again with "aetheel start".')
+        this.#failAll('The gateway stopped before it answered. Start it again with "aetheel start".')
         resolve()
       })
     })
@@ -69,9 +69,9 @@ export class ControlClient implements Control {
     const line = `${JSON.stringify({ id, method, params: parameters })}\n`
     if (Buffer.byteLength(line) > MAX_REQUEST_BYTES) {
       const advice = 'Put it in a file and name the file.'
-      throw new GatewayError('request_invalid', `That is too long: more than 8 MiB. ${advice}`)
+      throw new GatewayError('request_invalid', `That is longer than 8 MiB. ${advice}`)
     }
-    if (this.socket.destroyed) throw new GatewayError('gateway_unavailable', 'The gateway is not there any more.')
+    if (this.socket.destroyed) throw new GatewayError('gateway_unavailable', 'The gateway is no longer connected.')
     return new Promise<ResultOf<M>>((resolve, reject) => {
       this.#calls.set(id, { resolve: (result) => resolve(result as ResultOf<M>), reject })
       this.socket.write(line)
@@ -117,5 +117,5 @@ function isNotListening(error: unknown): boolean {
 function toError({ code, message }: { code: string; message: string }): GatewayError {
   return Object.hasOwn(ERROR_CODES, code)
     ? new GatewayError(code as ErrorCode, message)
-    : new GatewayError('gateway_unavailable', `The gateway could not do it: ${message}. Its log says more.`)
+    : new GatewayError('gateway_unavailable', `The gateway failed: ${message}. See its log.`)
 }

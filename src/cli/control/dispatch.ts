@@ -10,8 +10,8 @@ export async function dispatch(
 ): Promise<unknown> {
   if (!isKnown(handlers, method)) {
     const known = Object.keys(handlers).join(', ')
-    const advice = 'The gateway may be of another version than this command: start it again.'
-    throw new GatewayError('request_invalid', `The gateway knows no method "${method}", only ${known}. ${advice}`)
+    const advice = 'The gateway may run another version than this command: restart it.'
+    throw new GatewayError('request_invalid', `Unknown method "${method}". Known: ${known}. ${advice}`)
   }
   const parsed = PARAMETERS[method].safeParse(parameters ?? {})
   if (!parsed.success) {

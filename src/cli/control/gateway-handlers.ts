@@ -18,7 +18,7 @@ import type { Delivery } from '../../store/outbox.js'
 import { operations } from './operations.js'
 import type { ChatPlace, Handlers, HistoryEntry, OpenQuestion, ShownFile } from './protocol.js'
 
-/** Messages in a history are cut to this; the author knows the rest. */
+/** Messages in a history are truncated to this; their author knows the rest. */
 const MESSAGE_CHARACTERS = 2_000
 
 type FileLocator = Pick<ChannelHost, 'locateFile'>
@@ -49,8 +49,8 @@ export function gatewayHandlers(
 
     'dashboard.link': async () => {
       if (dashboard) return dashboard.loginLink()
-      const advice = 'Take out HTTP_ENABLED=false, and start the gateway again.'
-      throw new GatewayError('http_unavailable', `The gateway runs without its HTTP API and dashboard. ${advice}`)
+      const advice = 'Remove HTTP_ENABLED=false and restart the gateway.'
+      throw new GatewayError('http_unavailable', `The HTTP API and the dashboard are turned off. ${advice}`)
     },
 
     'chat.attach': async ({ address, projectId }, peer) => {
@@ -104,8 +104,8 @@ export function gatewayHandlers(
     'event.send': async ({ kind, text }) => {
       const { outputChannelId: address, discordBotToken } = config
       if (address === undefined || discordBotToken === undefined) {
-        const advice = 'Set OUTPUT_CHANNEL_ID to a channel of Discord, and DISCORD_BOT_TOKEN'
-        throw new GatewayError('config_invalid', `There is nowhere to say the answer. ${advice}.`)
+        const advice = 'Set DISCORD_BOT_TOKEN, and OUTPUT_CHANNEL_ID to a Discord channel'
+        throw new GatewayError('config_invalid', `There is nowhere to send the answer. ${advice}.`)
       }
       const place = defined({ address, projectId: projectOfChannel(config, address) })
       const message = { ...place, platformId: `event:${randomUUID()}`, author: kind, kind, text }
@@ -165,7 +165,7 @@ async function chooseProject(
 ): Promise<void> {
   if (!(await store.projects.get(projectId))) {
     const known = (await store.projects.list()).map(({ id }) => id).join(', ') || 'none yet'
-    const advice = `Known: ${known}. "aetheel projects create" makes one.`
+    const advice = `Known: ${known}. "aetheel projects create" creates one.`
     throw new GatewayError('not_found', `There is no project ${projectId}. ${advice}`)
   }
   const conversation = await store.conversations.find(channel, address)

@@ -1,7 +1,7 @@
 import { dispatch } from './dispatch.js'
 import type { Control, Handlers, MethodName, ParametersOf, Push, ResultOf } from './protocol.js'
 
-/** Handlers called in process, for a command that does the work itself. */
+/** Calls the handlers in process, for a command that does the work itself. */
 export class LocalControl implements Control {
   readonly closed: Promise<void>
   readonly #onClose: Array<() => void> = []

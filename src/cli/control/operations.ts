@@ -1,5 +1,5 @@
 // Manual changes to the queue, approvals, sessions and cron jobs. The same code runs in a gateway, behind its socket,
-// and in a command that found no gateway.
+// and in a command that finds no gateway.
 
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from '../../approvals/approval-service.js'
@@ -45,7 +45,7 @@ export function operations(dependencies: OperationDependencies): Pick<Handlers, 
       const fullId = await resolveId(store, id)
       const outcome = await queue.drop(fullId, note)
       if (outcome === 'active') {
-        throw new GatewayError('request_invalid', `${fullId} is worked on. Stop it with /stop in its conversation.`)
+        throw new GatewayError('request_invalid', `${fullId} is running. Stop it with /stop in its conversation.`)
       }
       if (outcome === 'finished') {
         throw new GatewayError('request_invalid', `${fullId} is finished: there is nothing to drop.`)
@@ -65,7 +65,7 @@ export function operations(dependencies: OperationDependencies): Pick<Handlers, 
       const matching = rules.filter((rule) => rule.id.startsWith(prefixOf(id)))
       const fullId = onlyMatch(matching, id)
       const found = rules.find((rule) => rule.id === fullId)
-      if (!found) throw new GatewayError('not_found', `There is no rule ${id}. "aetheel approvals rules" shows them.`)
+      if (!found) throw new GatewayError('not_found', `There is no rule ${id}. "aetheel approvals rules" lists them.`)
       await store.transaction(async (tables) => {
         await tables.approvalRules.remove(fullId)
         await note(tables, { action: 'approval-rule.remove', subject: fullId })
@@ -118,6 +118,7 @@ type ListedSession = SessionRecord & { channel: string; address: string }
 /** By `channel/address`, or by the address alone if it is unique. */
 function findSession(conversation: string, sessions: ListedSession[]): ListedSession {
   const found = sessions.filter((session) => [session.address, conversationName(session)].includes(conversation))
-  const none = `The conversation ${conversation} has no session. "aetheel sessions" shows the conversations that have one.`
-  return onlyOne(found, none, `Which one is meant: ${found.map(conversationName).join(', ')}?`)
+  const none = `The conversation ${conversation} has no session. "aetheel sessions" lists those that have one.`
+  const names = found.map(conversationName).join(', ')
+  return onlyOne(found, none, `${conversation} matches several conversations: ${names}. Give the full name.`)
 }

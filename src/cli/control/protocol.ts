@@ -82,16 +82,16 @@ export type ResultOf<M extends MethodName> = Results[M]
 interface Results {
   status: GatewayStatus
   'dashboard.link': LoginLink
-  /** From now on, events and replies of this conversation are pushed. */
+  /** Pushes events and replies of this conversation from now on. */
   'chat.attach': Record<string, never>
   /** The latest `limit` entries after `afterSeq`, oldest first. */
   'chat.history': { entries: HistoryEntry[] }
   'chat.send': Acceptance
   'chat.place': ChatPlace
-  /** Those that wait for an answer, oldest first. */
+  /** All open questions, oldest first. */
   'chat.questions': { questions: OpenQuestion[] }
   'chat.suggest': { suggestions: Suggestion[] }
-  /** `messageId` is that of a message which the command has sent for the person. */
+  /** `messageId`: of a message that the command has sent for the person. */
   'chat.command': { answer: string; messageId?: string }
   'event.send': Acceptance
   /** With the full id. */
@@ -117,10 +117,10 @@ export interface GatewayStatus {
   dashboardUrl?: string
 }
 
-/** Who answers in a conversation, and where. */
+/** Which agent answers in a conversation, and where. */
 export interface ChatPlace {
   backend: string
-  /** The demonstration agent stands in for it. */
+  /** Whether the demo agent replaces it. */
   isDemo: boolean
   /** Absent if it is the agent's own choice. */
   model?: string
@@ -131,7 +131,7 @@ export interface ChatPlace {
   directory?: string
 }
 
-/** What an agent asks to be allowed. */
+/** What an agent asks permission for. */
 export interface OpenQuestion {
   id: string
   messageId: string
@@ -139,16 +139,16 @@ export interface OpenQuestion {
   toolName: string
   /** Tool and input on one line. */
   summary: string
-  /** The input. What is cut off says so. */
+  /** The input. Truncated text says so. */
   request: string
-  /** What "always" would allow, if it can be offered: whatever is done to the one file, or exactly this call. */
+  /** What "always" would allow, if it can be offered: anything done to the file, or exactly this call. */
   remembers?: 'file' | 'call'
   deadline: number
 }
 
 /** `seq` orders messages and replies of one conversation. */
 export type HistoryEntry =
-  /** Long texts are cut. */
+  /** Long texts are truncated. */
   | { kind: 'message'; seq: number; id: string; at: number; author: string; text: string; state: MessageState }
   | ({ kind: 'reply'; seq: number; at: number } & ShownReply)
 
@@ -158,7 +158,7 @@ export interface ShownReply {
   text: string
   notes: string[]
   isError: boolean
-  /** Says how long the message waits, and is no answer. */
+  /** Set if this is not an answer, but says how long the message waits. */
   waitsUntil?: number
   shownFiles?: ShownFile[]
   question?: Question

@@ -28,14 +28,14 @@ const MAX_PATH_BYTES = process.platform === 'linux' ? 107 : 103
 export function requireSocketPath(path: string): void {
   const bytes = Buffer.byteLength(path)
   if (bytes <= MAX_PATH_BYTES) return
-  const problem = `too long for a socket: ${bytes} bytes, of at most ${MAX_PATH_BYTES}`
+  const problem = `too long for a socket: ${bytes} bytes, at most ${MAX_PATH_BYTES} are allowed`
   throw new GatewayError('config_invalid', `The path ${path} is ${problem}. Choose a shorter AETHEEL_HOME.`)
 }
 
 export async function startControlServer(path: string, handlers: Partial<Handlers>, log: Log): Promise<ControlServer> {
   requireSocketPath(path)
   const connections = new Set<ControlConnection>()
-  // A client that has ended its side still gets its answers.
+  // A client that has closed its side still gets its answers.
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     const connection = new ControlConnection(socket, handlers, log)
     connections.add(connection)
@@ -59,7 +59,7 @@ export async function startControlServer(path: string, handlers: Partial<Handler
 async function listen(server: Server, path: string): Promise<void> {
   try {
     rmSync(path, { force: true })
-    // The socket gets its mode on creation, which is before `listen` returns.
+    // The socket gets its mode when it is created, before `listen` returns.
     const before = process.umask(0o177)
     try {
       server.listen(path)
@@ -68,7 +68,7 @@ async function listen(server: Server, path: string): Promise<void> {
     }
     await once(server, 'listening')
   } catch (error) {
-    const message = `The socket ${path} cannot be made: ${messageOf(error)}. Set AETHEEL_HOME to another directory.`
+    const message = `Cannot create the socket ${path}: ${messageOf(error)}. Set AETHEEL_HOME to another directory.`
     throw new GatewayError('config_invalid', message, { cause: error })
   }
 }
@@ -114,7 +114,7 @@ class ControlConnection {
   }
 
   #take(line: string): void {
-    // No answer: the client sees the connection end, and asks the next gateway.
+    // Not answered: the client sees the connection end, and asks the next gateway.
     if (this.#isEnding || line.trim() === '') return
     const running = this.#answer(line).finally(() => this.#running.delete(running))
     this.#running.add(running)
@@ -124,7 +124,7 @@ class ControlConnection {
     const request = requestSchema.safeParse(parseLine(line))
     if (!request.success) {
       const expected = 'It must be a line such as {"id":1,"method":"status","params":{}}.'
-      this.#refuse(null, new GatewayError('request_invalid', `The request cannot be understood. ${expected}`))
+      this.#refuse(null, new GatewayError('request_invalid', `Invalid request. ${expected}`))
       return
     }
     const { id, method, params } = request.data
@@ -147,14 +147,14 @@ class ControlConnection {
     const reported =
       error instanceof GatewayError
         ? error
-        : { code: 'internal', message: `The gateway could not do it: ${messageOf(error)}. Its log says more.` }
+        : { code: 'internal', message: `The gateway failed: ${messageOf(error)}. See its log.` }
     this.#write({ id, error: { code: reported.code, message: reported.message } })
   }
 
   #write(answer: object): void {
     const { socket } = this
     if (socket.destroyed) return
-    // Checked before writing: one long answer to a client that reads is fine.
+    // Checked before writing: a client that reads may get one long answer.
     if (socket.writableLength <= MAX_UNREAD_BYTES) {
       socket.write(`${JSON.stringify(answer)}\n`)
       return

@@ -12,7 +12,7 @@ import {
 } from '../probed-agents.js'
 import type { DoctorReport, Finding } from './findings.js'
 
-/** The part of `aetheel doctor` about agents: healthy unless the chosen one is missing or surely logged out. */
+/** The agents part of `aetheel doctor`: healthy unless the chosen agent is missing or certainly logged out. */
 export function agentsReport(agents: ProbedAgent[], chosen: string): DoctorReport {
   const findings = agents.map(({ backend, probe }) => agentFinding(backend.name(), probe, backend.name() === chosen))
   const lines = findings.flatMap(({ mark, text, details }) => [
@@ -43,7 +43,7 @@ function agentFinding(name: BackendName, probe: AgentProbe, isChosen: boolean): 
   }
 }
 
-/** An agent that nobody chose may be missing: one quiet line. */
+/** A missing agent that is not the chosen one gets only one line. */
 function missingFinding(name: BackendName, probe: AgentProbe, isChosen: boolean): AgentFinding {
   const { install, problems } = probe
   const title = `${titleOf(name, isChosen)}: ${describeAbsence(probe)}`

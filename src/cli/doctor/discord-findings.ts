@@ -10,7 +10,7 @@ export interface ChannelFacts {
   name: string
   /** Absent for a direct message. */
   guildId?: string
-  /** `non-text` are categories and the like, which hold no messages. */
+  /** `non-text`: categories and the like, which have no messages. */
   kind: 'text' | 'thread' | 'direct' | 'other' | 'non-text'
   missing: PermissionsString[]
 }
@@ -21,7 +21,7 @@ export interface GuildFacts {
   /** False during a Discord outage. */
   isAvailable: boolean
   roles: { id: string; name: string }[]
-  /** Channels in which a mention can be answered. */
+  /** Channels where a mention can be answered. */
   channels: ChannelFacts[]
 }
 
@@ -68,22 +68,22 @@ export function discordFindings(config: Lists, facts: DiscordFacts): Finding[] {
 }
 
 function intentFinding({ canReadMessages, applicationId }: DiscordFacts): Finding {
-  if (canReadMessages) return good('the bot may read messages')
+  if (canReadMessages) return good('the bot can read messages')
   return bad(
-    'the bot may not read messages, so the gateway does not serve Discord',
-    `Switch "Message Content Intent" on and save: ${botPage(applicationId)}`,
+    'the bot cannot read messages, so the gateway does not serve Discord',
+    `Turn on "Message Content Intent" and save: ${botPage(applicationId)}`,
   )
 }
 
 function guildFindings(config: Lists, facts: DiscordFacts): Finding[] {
-  if (facts.guilds.length === 0) return [bad('the bot is in no server', `Add it with this link: ${facts.inviteLink}`)]
+  if (facts.guilds.length === 0) return [bad('the bot is not in any server', `Add it with this link: ${facts.inviteLink}`)]
   return facts.guilds.map((guild) => guildFinding(config, guild))
 }
 
 function guildFinding(config: Lists, guild: GuildFacts): Finding {
   const title = `server ${guild.name} (${guild.id})`
   if (!guild.isAvailable) {
-    return doubtful(`${title}: not available now`, 'Discord has an outage: see https://discordstatus.com')
+    return doubtful(`${title}: unavailable now`, 'Discord may have an outage: see https://discordstatus.com')
   }
   if (config.discordGuilds.length > 0 && !config.discordGuilds.includes(guild.id)) {
     return good(`${title}: not in discordGuilds, so only the owner may talk to it there`)
@@ -94,28 +94,28 @@ function guildFinding(config: Lists, guild: GuildFacts): Finding {
   // A configured channel that is not visible is reported with its list.
   const served = guild.channels.filter((channel) => isServed(channel) && isSeen(channel))
   if (served.length === 0) {
-    const advice = 'Add one, or let the bot leave the server'
+    const advice = 'Add one, or remove the bot from the server'
     return config.discordChannels.length > 0
       ? doubtful(`${title}: none of its text channels is in discordChannels`, advice)
-      : doubtful(`${title}: the bot sees no channel`, 'Give the role of the bot "View Channels" there')
+      : doubtful(`${title}: the bot sees no channel`, 'Give the bot\'s role "View Channels" there')
   }
   const gaps = gapsOf(config, served)
   const count = served.length === 1 ? '1 channel' : `${served.length} channels`
-  if (gaps.length === 0) return good(`${title}: ${count}, with every permission`)
+  if (gaps.length === 0) return good(`${title}: ${count}, with all permissions`)
   const isBroken = gaps.some(
     ({ isRequired, channels }) =>
       isRequired && (channels.length === served.length || channels.some(({ id }) => named.has(id))),
   )
   return {
     mark: isBroken ? '✗' : '!',
-    text: `${title}: ${count}, and permissions are missing`,
+    text: `${title}: ${count}, permissions missing`,
     details: [
       ...gaps.map(({ label, without, channels }) => {
         const place =
           channels.length === served.length ? 'everywhere' : `in ${listed(channels.map(({ name }) => name))}`
         return `"${label}" ${place}: without it, ${without}`
       }),
-      'Give them to the role of the bot: Server Settings, Roles, or the permissions of a channel',
+      "Give them to the bot's role: in Server Settings, Roles, or in the channel's permissions",
     ],
   }
 }
@@ -130,11 +130,11 @@ function gapsOf({ discordThreads }: Lists, channels: ChannelFacts[]) {
     .filter(({ channels }) => channels.length > 0)
 }
 
-/** Every configured id must exist and be reachable. */
+/** Checks that every configured id exists and is reachable. */
 function* listFindings(config: Lists, facts: DiscordFacts): Generator<Finding> {
   const guildOf = (id: string): GuildFacts | undefined => facts.guilds.find((guild) => guild.id === id)
   for (const id of config.discordGuilds.filter((id) => !guildOf(id))) {
-    yield bad(`discordGuilds: the bot is in no server ${id}`, `Add it with ${facts.inviteLink}, or take it out`)
+    yield bad(`discordGuilds: the bot is not in the server ${id}`, `Add it with ${facts.inviteLink}, or remove the id`)
   }
   for (const id of config.discordChannels) yield* channelFindings('discordChannels', id, config, facts)
   for (const { id: project, discordChannels = [] } of config.projects) {
@@ -143,16 +143,16 @@ function* listFindings(config: Lists, facts: DiscordFacts): Generator<Finding> {
   const owner = config.discordOwnerId === undefined ? [] : [['discordOwnerId', config.discordOwnerId] as const]
   const people = [...owner, ...config.discordUsers.map((id) => ['discordUsers', id] as const)]
   for (const [place, id] of people.filter(([, id]) => facts.members.get(id) === undefined)) {
-    yield doubtful(`${place}: ${id} is in no server of the bot`, 'Copy the id again, let them join, or take it out')
+    yield doubtful(`${place}: ${id} is in none of the bot's servers`, 'Check the id, have them join, or remove the id')
   }
   for (const id of config.discordRoles) {
     const everyone = guildOf(id)
     const isKnown = facts.guilds.some((guild) => guild.roles.some((role) => role.id === id))
     if (everyone) {
       const problem = `discordRoles: ${id} is @everyone of ${everyone.name}, which lets nobody in`
-      yield bad(problem, 'Name it in discordGuilds instead')
+      yield bad(problem, 'Put it in discordGuilds instead')
     } else if (!isKnown) {
-      yield doubtful(`discordRoles: no server of the bot has a role ${id}`, 'Copy the id again, or take it out')
+      yield doubtful(`discordRoles: none of the bot's servers has the role ${id}`, 'Check the id, or remove it')
     }
   }
 }
@@ -167,12 +167,12 @@ function* channelFindings(place: string, id: string, config: Lists, facts: Disco
   if (problem) {
     yield bad(`${place}: ${problem.text}`, problem.advice)
   } else if (missing !== '') {
-    yield bad(`${place}: ${missing}`, 'Give it to the role of the bot there')
+    yield bad(`${place}: ${missing}`, "Give it to the bot's role there")
   } else if (guild && discordGuilds.length > 0 && !discordGuilds.includes(guild.id)) {
-    const advice = `Add ${guild.id} to discordGuilds, or take the channel out`
+    const advice = `Add ${guild.id} to discordGuilds, or remove the channel`
     yield doubtful(`${place}: ${id} is in ${guild.name}, where only the owner may talk`, advice)
   } else if (discordChannels.length > 0 && !discordChannels.includes(id)) {
-    yield doubtful(`${place}: only the owner may talk in ${channel?.name}`, `Add ${id} to discordChannels as well`)
+    yield doubtful(`${place}: only the owner may talk in ${channel?.name}`, `Add ${id} to discordChannels, too`)
   }
 }
 
@@ -185,7 +185,7 @@ function outputFindings({ outputChannelId: id }: Lists, facts: DiscordFacts): Fi
     name === 'SendMessagesInThreads' ? channel?.kind === 'thread' : name === 'SendMessages' || name === 'AttachFiles',
   )
   if (missing === '') return [good(`outputChannelId: ${channel?.name} can be reached`)]
-  return [bad(`outputChannelId: ${missing}`, 'Give it to the role of the bot there')]
+  return [bad(`outputChannelId: ${missing}`, "Give it to the bot's role there")]
 }
 
 /** Empty if no relevant permission is missing. */
@@ -197,14 +197,14 @@ function missingIn(channel: ChannelFacts | undefined, counts: (permission: Neede
 
 function unreachable(id: string, facts: DiscordFacts): { text: string; advice: string } | undefined {
   const guild = facts.guilds.find((found) => found.id === id)
-  if (guild) return { text: `${id} is the server ${guild.name}`, advice: 'Name one of its channels' }
+  if (guild) return { text: `${id} is the server ${guild.name}`, advice: 'Use the id of one of its channels' }
   const channel = facts.channels.get(id)
   if (!channel || !isSeen(channel)) {
-    const advice = 'Give the role of the bot "View Channels" there, add the bot to that server, or copy the id again'
-    return { text: `the bot does not see ${channel ? `${channel.name} (${id})` : `a channel ${id}`}`, advice }
+    const advice = 'Give the bot\'s role "View Channels" there, add the bot to that server, or check the id'
+    return { text: `the bot cannot see ${channel ? `${channel.name} (${id})` : `the channel ${id}`}`, advice }
   }
   if (channel.kind === 'non-text') {
-    return { text: `${channel.name} (${id}) is not a text channel`, advice: 'Name a text channel' }
+    return { text: `${channel.name} (${id}) is not a text channel`, advice: 'Use a text channel' }
   }
   return undefined
 }
@@ -217,15 +217,15 @@ function audienceFinding(config: Lists, facts: DiscordFacts): Finding {
   const people = named('discordUsers', 'discordRoles')
   const { admitted } = facts
   if (people === '' && places === '' && admitted.length === 0) {
-    return good(`nobody but the owner (${owners}) may talk to it; docs/discord.md says how to let others in`)
+    return good(`only the owner (${owners}) may talk to it; to let others in, see docs/discord.md`)
   }
-  const who = people === '' ? 'everybody' : `those of ${people}`
-  const configured = places === '' ? who : `${who} in the places of ${places}`
+  const who = people === '' ? 'everyone' : `everyone in ${people}`
+  const configured = places === '' ? who : `${who}, within ${places}`
   const others = [
     ...(people === '' && places === '' ? [] : [configured]),
-    ...(admitted.length === 0 ? [] : [`${listed(admitted)} by /allow`]),
+    ...(admitted.length === 0 ? [] : [`${listed(admitted)} (let in with /allow)`]),
   ]
-  return good(`the owner (${owners}) may talk to it, and ${others.join(', and ')}`)
+  return good(`these may talk to it: the owner (${owners}); ${others.join('; ')}`)
 }
 
 function namedChannels({ discordChannels, projects }: Lists): Set<string> {

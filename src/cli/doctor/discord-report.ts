@@ -5,7 +5,11 @@ import { describeProblem } from '../../channels/discord/identity.js'
 
 const TIMEOUT_MS = 20_000
 
-/** The part of `aetheel doctor` about Discord. `admitted` are those let in by `/allow`. Contract: never rejects, and leaves no connection behind. */
+/**
+ * The part of `aetheel doctor` about Discord. `admitted`: people let in with `/allow`.
+ *
+ * Contract: never rejects, and leaves no connection behind.
+ */
 export async function discordReport(
   config: GatewayConfig,
   admitted: string[] = [],

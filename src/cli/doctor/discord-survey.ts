@@ -37,7 +37,7 @@ export async function surveyDiscord(
   try {
     const facts = await within(timeoutMs, collect(client, token, config))
     if (facts) return facts
-    const message = `Discord did not answer within ${timeoutMs / 1000} s: check the network, a firewall that stops WebSockets, and https://discordstatus.com`
+    const message = `Discord did not answer within ${timeoutMs / 1000} s. Check the network, any firewall that blocks WebSockets, and https://discordstatus.com`
     throw new GatewayError('config_invalid', message)
   } finally {
     leaving.abort()
@@ -80,7 +80,7 @@ async function logIn(client: Client, token: string): Promise<void> {
     client.on(Events.Error, reject)
     client.on(Events.ShardError, reject)
     client.on(Events.ShardDisconnect, ({ code }) => {
-      reject(new Error(`Discord has closed the connection with code ${code}`))
+      reject(new Error(`Discord closed the connection with code ${code}`))
     })
     client.login(token).catch(reject)
   })
@@ -138,7 +138,7 @@ async function findChannel(client: Client, id: string): Promise<ChannelFacts | u
   return channel ? channelFacts(channel) : undefined
 }
 
-/** Missing, or hidden from the bot, is a valid answer. */
+/** Something missing, or hidden from the bot, is a valid answer. */
 function unlessUnknown(error: unknown): undefined {
   const status = error instanceof Error && 'status' in error ? error.status : undefined
   if (status !== 403 && status !== 404) throw error

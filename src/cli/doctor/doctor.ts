@@ -19,13 +19,13 @@ import { podsReport } from './pods-report.js'
 import { whatsAppReport } from './whatsapp-report.js'
 
 export interface DoctorFlags {
-  /** Each agent takes one real turn. */
+  /** Runs one real turn of each agent. */
   live?: true
-  /** Looks at this agent alone, as if it were the chosen one. */
+  /** Checks only this agent, as if it were the chosen one. */
   agent?: BackendName
 }
 
-/** Prints its findings. Returns whether everything is healthy. */
+/** Prints all findings. Returns whether everything is healthy. */
 export async function doctor(context: CommandContext, flags: DoctorFlags = {}): Promise<boolean> {
   const { environment } = context
   const config = context.readConfig()
@@ -70,7 +70,7 @@ async function agentsReports(
   })
 }
 
-/** One after the other: several at once could slow each other beyond their time limit. */
+/** One after the other: several at once could slow each other down beyond their time limit. */
 async function* liveReports(
   context: CommandContext,
   config: GatewayConfig,
@@ -109,7 +109,7 @@ async function secretsOf(context: CommandContext, config: GatewayConfig) {
   }
 }
 
-/** Of the OpenCode server that the gateway starts itself; undefined if OpenCode is not installed. */
+/** Checks the OpenCode server that the gateway starts itself; undefined if OpenCode is not installed. */
 async function serverReport(servers: OpenCodeServers): Promise<DoctorReport | undefined> {
   if (!(await servers.isFound())) return undefined
   const needs = { environment: {}, secretFiles: [], isUntrusted: false }
@@ -118,12 +118,12 @@ async function serverReport(servers: OpenCodeServers): Promise<DoctorReport | un
     await release('nothing')
     return renderFindings('OpenCode server', [good(`it starts, and was ready at ${endpoint.url}`)])
   } catch (error) {
-    const advice = 'Until it does, set OPENCODE_ENABLED=false: then each turn has a process of its own.'
+    const advice = 'Until this is fixed, set OPENCODE_ENABLED=false: each turn then runs in its own process.'
     return renderFindings('OpenCode server', [bad(messageOf(error), advice)])
   }
 }
 
-/** The names of the people let in by `/allow`, by channel. */
+/** The names of the people let in with `/allow`, by channel. */
 async function admittedPeople(
   context: CommandContext,
   config: GatewayConfig,
@@ -134,7 +134,7 @@ async function admittedPeople(
     const all = await context.readStore(config, ({ admissions }) => admissions.list())
     return { discord: namesIn(all, 'discord'), whatsapp: namesIn(all, 'whatsapp') }
   } catch {
-    return { discord: [], whatsapp: [] } // The part about the database reports that.
+    return { discord: [], whatsapp: [] } // The database part reports that.
   }
 }
 

@@ -1,4 +1,4 @@
-// One real turn of an agent, to see whether it answers.
+// Runs one real turn of an agent to see whether it answers.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { adviceToLogIn, type ProbedAgent } from '../probed-agents.js'
 import type { Finding } from './findings.js'
 
 export interface LiveOptions {
-  /** The credentials of a turn, and whether it is to ask before tools. */
+  /** The credentials of the turn, and whether it asks before tools. */
   request: Pick<AgentRequest, 'environment' | 'secretFiles' | 'approve'>
   scrubber: Scrubber
   signal: AbortSignal
@@ -31,7 +31,7 @@ const TOOLS: Partial<Record<BackendName, string[]>> = {
   pi: ['read'],
 }
 
-/** Contract: a turn that fails is a finding. Afterwards neither a process nor a file of the turn is left, except the agent's session. */
+/** Contract: a failed turn is a finding. No process and no file of the turn is left, except the agent's session. */
 export async function liveFinding({ backend, probe }: ProbedAgent, options: LiveOptions): Promise<Finding> {
   const { request, scrubber, signal, timeoutMs = TIMEOUT_MS, now } = options
   const name = backend.name()
@@ -60,7 +60,7 @@ export async function liveFinding({ backend, probe }: ProbedAgent, options: Live
   }
   if (result === undefined) throw new Error('A run ended without its complete event')
   const { failure, durationMs } = result
-  // It has answered, with a tool call that the limit of turns forbids.
+  // It did answer, with a tool call that the turn limit forbids.
   if (!failure || failure.reason === 'max_turns') {
     const by = model === undefined ? '' : ` by ${model}`
     return { mark: '✓', text: `${name}: answered${by} in ${(durationMs / 1000).toFixed(1)} s`, details: [] }
@@ -91,16 +91,16 @@ function explain(failure: AgentFailure, { name, model, login, now }: Context): O
     }
     case 'model_unknown': {
       const which = model === undefined ? 'its model' : `the model ${model}`
-      const advice = 'Set another, by BACKEND_MODEL or in its own settings, or log in to an account that has it.'
-      return { text: `${name}: ${which} is unknown, or not for this login`, details: [words, advice] }
+      const advice = "Set another with BACKEND_MODEL or in the agent's settings, or log in to an account that has it."
+      return { text: `${name}: ${which} is unknown, or not available to this login`, details: [words, advice] }
     }
     case 'timeout':
-      return { text: `${name}: no answer in time`, details: [words, 'Check the network and the proxy of the gateway.'] }
+      return { text: `${name}: no answer in time`, details: [words, "Check the gateway's network and proxy."] }
     default:
       return { text: `${name}: ${words}`, details: [] }
   }
 }
 
-/** What CLIs say without having asked their model. */
+/** What CLIs print without calling their model. */
 const NOT_LOGGED_IN =
   /not logged in|please run \/login|no api key found|missing environment variable|set an auth method|manual authorization is required|missing or not configured|must specify the \w+ environment variable/i

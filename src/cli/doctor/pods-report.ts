@@ -18,7 +18,7 @@ export async function podsReport(
 ): Promise<DoctorReport> {
   const listed = await listProjects().catch((error: unknown) => messageOf(error))
   const unseen = typeof listed === 'string' ? [doubtful('the projects in the database cannot be read', listed)] : []
-  // The file counts as it is now; no gateway may have read it yet.
+  // The current file counts, even if no gateway has read it yet.
   const made = (typeof listed === 'string' ? [] : listed).filter(
     ({ id, source }) => source !== 'file' && !config.projects.some((one) => one.id === id),
   )
@@ -36,7 +36,7 @@ export async function podsReport(
   return renderFindings('Kubernetes', [...unseen, ...doubts, ...found])
 }
 
-/** The agent that answers: the default one if the project's is unknown. */
+/** The agent that answers: the default if the project's agent is unknown. */
 function agentOf(project: Project, config: Parameters<typeof podsReport>[0]): BackendName {
   const { backend } = chooseAgent({}, project, config)
   return findBackendName(backend) ?? config.codeAgentDefault
@@ -53,7 +53,7 @@ async function checkPod(
     const version = await pod.version(agent, signal)
     const where = describePod(pod.address)
     if (version !== undefined) return good(`${id}: ${agent} ${firstLine(version)} in ${where}, works in ${directory}`)
-    const advice = `Put ${agent} into its image, or give the project another agent.`
+    const advice = `Install ${agent} in its image, or choose another agent for the project.`
     return bad(`${id}: ${agent} cannot be started in ${where}`, advice)
   } catch (error) {
     if (error instanceof PodError) return { mark: '✗', text: `${id}: ${error.message}`, details: [] }

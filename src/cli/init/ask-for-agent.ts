@@ -11,10 +11,10 @@ interface AgentAnswers {
   agentPermissions: Permissions
 }
 
-/** How well an agent can be used, best first: so they are offered. */
+/** How ready an agent is. Agents are offered in this order. */
 const READINESS = ['logged-in', 'unknown', 'logged-out', 'missing'] as const
 
-/** The only one that has no way to ask for permission. */
+/** The only agent that cannot ask for permission. */
 const NEVER_ASKS: ChosenAgent = 'pi'
 
 /** Finds every agent that a configuration describes. */
@@ -38,11 +38,11 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
   const missing = sorted.filter(({ probe }) => !probe.isFound)
   const choices: Choice<ChosenAgent>[] = [
     ...installed.map(choiceOf),
-    { value: DEMO, label: 'demo (built in: no account, and no model)', hint: 'to look around' },
+    { value: DEMO, label: 'demo (built in, without an account or a model)', hint: 'to look around' },
     ...missing.map(choiceOf),
   ]
   const [first] = installed
-  if (!first) prompts.warn('No agent is installed here yet. Try the built-in one, or choose one and install it later.')
+  if (!first) prompts.warn('No agent is installed here yet. Try the built-in demo, or choose an agent and install it later.')
   const isAsGood = ({ probe }: ProbedAgent): boolean =>
     first !== undefined && readinessOf(probe) === readinessOf(first.probe)
   const preferred = installed.find((agent) => agent.backend.name() === config.agentBackend && isAsGood(agent))
@@ -60,21 +60,21 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
 async function askForPermissions(prompts: Prompts, agent: ChosenAgent): Promise<Permissions | undefined> {
   const allow = {
     value: 'allow',
-    label: 'Allow everything: it changes and runs, unasked, what you may',
+    label: 'Allow everything: it can change and run anything that you can, without asking',
   } as const
   const question = 'What may the agent do?'
   if (agent === NEVER_ASKS) {
-    prompts.warn('Pi has no way to ask for permission.')
+    prompts.warn('Pi cannot ask for permission.')
     const choice = await prompts.select(question, [allow, { value: 'back', label: 'Choose another agent' }])
     return choice === 'back' ? undefined : choice
   }
   return prompts.select<Permissions>(question, [
-    { value: 'ask', label: 'Ask before commands and edits: you allow or refuse each, where you talk to it' },
+    { value: 'ask', label: 'Ask before commands and edits: you allow or deny each one where you talk to it' },
     allow,
   ])
 }
 
-/** Looks for the agent that the demonstration agent stands in for. */
+/** The same configuration with the agent that the demo agent replaces. */
 function withoutDemo(config: GatewayConfig): GatewayConfig {
   return config.isDemoAgent ? { ...config, backendCliPath: config.agentBackend } : config
 }

@@ -6,7 +6,7 @@ import { fileExists } from '../../config/file.js'
 import type { ConfigLocation } from '../command-context.js'
 import type { Prompts } from '../prompts.js'
 
-/** Of the package or the checkout that runs. */
+/** The directory of the running package or checkout. */
 const OWN_DIRECTORY = resolve(fileURLToPath(new URL('../../..', import.meta.url)))
 
 export async function askForDirectory(
@@ -19,7 +19,7 @@ export async function askForDirectory(
     const answer = await prompts.text({
       message: 'Which directory should it work in?',
       initialValue: suggestedDirectory(config, cwd, environment),
-      problemOf: (value) => (value === '' ? 'Name a directory.' : problemOf(pathOf(value))),
+      problemOf: (value) => (value === '' ? 'Enter a directory.' : problemOf(pathOf(value))),
     })
     const directory = pathOf(answer)
     if (fileExists(directory) || isBelow(directory, config.projectRoots)) return directory
@@ -27,7 +27,7 @@ export async function askForDirectory(
   }
 }
 
-/** The current directory, unless that is no project of anybody. */
+/** The current directory, unless it cannot be anybody's project. */
 function suggestedDirectory({ projectRoots, home }: GatewayConfig, cwd: string, env: NodeJS.ProcessEnv): string {
   const current = resolve(cwd)
   const isUnfit =
@@ -37,7 +37,7 @@ function suggestedDirectory({ projectRoots, home }: GatewayConfig, cwd: string, 
   return isUnfit ? join(projectRoots[0] ?? current, 'first') : current
 }
 
-/** Why nobody could work there; of a directory that is not there, why it cannot be made. */
+/** Why nobody could work there, or why a missing directory cannot be created. */
 function problemOf(directory: string): string | undefined {
   try {
     const found = statSync(directory, { throwIfNoEntry: false })
@@ -46,7 +46,7 @@ function problemOf(directory: string): string | undefined {
     accessSync(directory, constants.W_OK | constants.X_OK)
     return undefined
   } catch {
-    return 'You may not write there: name another directory, or give yourself permission.'
+    return 'You cannot write there. Choose another directory, or change its permissions.'
   }
 }
 
@@ -57,7 +57,7 @@ function isBelow(path: string, roots: string[]): boolean {
   })
 }
 
-/** The directory's name, reduced to what the id of a project allows. */
+/** The directory's name, reduced to what a project id allows. */
 export function suggestedId(directory: string): string {
   const id = basename(directory)
     .replaceAll(/[^A-Za-z0-9_-]+/g, '-')

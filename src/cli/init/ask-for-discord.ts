@@ -32,9 +32,9 @@ type Guild = Pick<RESTAPIPartialCurrentUserGuild, 'id' | 'name'>
 const REQUEST_TIMEOUT_MS = 10_000
 const POLL_MS = 3_000
 
-const SKIP = { value: 'skip', label: 'Go on without Discord', hint: '"aetheel init" adds it later' } as const
+const SKIP = { value: 'skip', label: 'Continue without Discord', hint: '"aetheel init" adds it later' } as const
 
-/** Asks for the Discord settings, and checks each answer with Discord. Undefined if the person goes on without it. */
+/** Asks for the Discord settings, and checks each answer with Discord. Undefined if the person continues without it. */
 export async function askForDiscord(
   prompts: Prompts,
   config: GatewayConfig,
@@ -47,7 +47,7 @@ export async function askForDiscord(
   const { identity } = given
   const token = config.discordBotToken === undefined ? given.token : undefined
   if (!identity) {
-    const question = 'Which user may always talk to it? Empty: the owner of the application'
+    const question = 'Id of the user who may always talk to it. Empty: the owner of the application'
     return { token, owner: await askForOwnerId(prompts, question) }
   }
   prompts.success(`The bot is ${nameOf(identity.user)}.`)
@@ -59,7 +59,7 @@ export async function askForDiscord(
   return { token, owner, channel, botName: printable(identity.user.username) }
 }
 
-/** Undefined to go on without Discord; no identity if the person continues although it could not be reached. */
+/** Undefined to continue without Discord; no identity if the person continues although Discord could not be reached. */
 async function askForToken(
   prompts: Prompts,
   config: GatewayConfig,
@@ -70,20 +70,20 @@ async function askForToken(
     prompts.say(
       [
         `A bot needs an application at ${DEVELOPER_PORTAL}`,
-        'Make one there ("New Application"). On its page "Bot":',
-        '- switch "Message Content Intent" on: without it the bot reads no messages',
-        '- switch "Public Bot" off, or others can add it to their servers',
+        'Create one there ("New Application"). On its page "Bot":',
+        '- turn on "Message Content Intent": without it, the bot cannot read messages',
+        '- turn off "Public Bot", or others can add it to their servers',
         '- "Reset Token" shows the token',
       ].join('\n'),
     )
   } else {
-    prompts.say('The token is taken from DISCORD_BOT_TOKEN, and stays out of the file.')
+    prompts.say('Using the token in DISCORD_BOT_TOKEN, which is not written to the file.')
   }
   for (;;) {
     const token =
       given ??
       (await prompts.secret({
-        message: 'The token of the bot. Empty: go on without Discord',
+        message: 'Bot token. Empty: continue without Discord',
         problemOf: (value) => (value === '' ? undefined : problemOf(discordTokenSchema, value)),
       }))
     if (token === '') return undefined
@@ -107,8 +107,8 @@ async function checkToken(
       if (isRefusal(error) && !isGiven) return 'ask again'
       const choice = await prompts.select('The token could not be checked. What now?', [
         { value: 'again', label: 'Try again' },
-        ...(isGiven ? [] : [{ value: 'other' as const, label: 'Give another token' }]),
-        { value: 'on', label: 'Go on without the check' },
+        ...(isGiven ? [] : [{ value: 'other' as const, label: 'Enter another token' }]),
+        { value: 'on', label: 'Continue without the check' },
         SKIP,
       ])
       if (choice === 'on') return {}
@@ -118,21 +118,21 @@ async function checkToken(
   }
 }
 
-/** False to go on without Discord. */
+/** False to continue without Discord. */
 async function checkIntent(prompts: Prompts, config: GatewayConfig, rest: REST, identity: Identity): Promise<boolean> {
   let { application } = identity
   while (!readsMessages(application)) {
-    const advice = `Switch "Message Content Intent" on, and save:\n${botPage(application.id)}`
-    prompts.warn(`The bot may not read messages yet. ${advice}`)
+    const advice = `Turn on "Message Content Intent" and save:\n${botPage(application.id)}`
+    prompts.warn(`The bot cannot read messages yet. ${advice}`)
     const choice = await prompts.select('Is it on?', [
-      { value: 'yes', label: 'Yes, look again' },
+      { value: 'yes', label: 'Yes, check again' },
       { value: 'later', label: 'Later', hint: 'the gateway does not serve Discord without it' },
       SKIP,
     ])
     if (choice !== 'yes') return choice === 'later'
     application = (await attempt(prompts, config, () => identify(rest)))?.application ?? application
   }
-  prompts.success('It may read messages.')
+  prompts.success('It can read messages.')
   return true
 }
 
@@ -143,15 +143,15 @@ async function askForOwner(
   const owners = ownersOf(application)
   const choices: Choice<string>[] = [
     ...owners.map((user) => ({ value: user.id, label: nameOf(user), hint: printable(user.username) })),
-    ...(owners.length > 1 ? [{ value: 'team', label: 'Everybody in the team that owns the application' }] : []),
-    { value: 'other', label: 'Somebody else' },
+    ...(owners.length > 1 ? [{ value: 'team', label: 'Everyone in the team that owns the application' }] : []),
+    { value: 'other', label: 'Someone else' },
     SKIP,
   ]
   const choice = await prompts.select('Who may always talk to it?', choices)
   if (choice === SKIP.value) return SKIP.value
   if (choice === 'team') return undefined
   if (choice !== 'other') return { id: choice, name: choices.find(({ value }) => value === choice)?.label ?? choice }
-  return askForOwnerId(prompts, 'The id of that user. Empty: the owner of the application')
+  return askForOwnerId(prompts, 'Id of that user. Empty: the owner of the application')
 }
 
 async function askForOwnerId(prompts: Prompts, message: string): Promise<DiscordAnswers['owner']> {
@@ -176,8 +176,8 @@ async function askForChannel(
     if (!channels) return undefined
     const choice = await prompts.select('In which channel should people talk about this project?', [
       ...channels.map(({ id, name }) => ({ value: id, label: `#${oneLine(name, 80)}` })),
-      { value: 'none', label: 'In none', hint: 'a conversation chooses it with /project' },
-      { value: 'again', label: 'Look again', hint: 'for a new channel or another server' },
+      { value: 'none', label: 'None', hint: 'choose the project with /project in a conversation' },
+      { value: 'again', label: 'Check again', hint: 'for a new channel or another server' },
     ])
     if (choice === 'none') return undefined
     const channel = channels.find(({ id }) => id === choice)
@@ -185,7 +185,7 @@ async function askForChannel(
   }
 }
 
-/** Waits until there is one; undefined if the person skips this. */
+/** Waits until the bot is in a server; undefined if the person skips this. */
 async function findGuilds(
   prompts: Prompts,
   config: GatewayConfig,
@@ -195,8 +195,8 @@ async function findGuilds(
   const guilds = await attempt(prompts, config, () => guildsOf(rest))
   if (!guilds || guilds.length > 0) return guilds
   const outcome = await prompts.selectUnless(
-    'The bot is in no server yet. Open the link above; waiting for it …',
-    [{ value: 'skip', label: 'Go on without' }],
+    'The bot is not in any server yet. Open the link above; waiting for it to join …',
+    [{ value: 'skip', label: 'Continue without a server' }],
     (signal) => untilInGuild(rest, pollMs, signal),
   )
   return 'chosen' in outcome ? undefined : outcome.happened
@@ -216,7 +216,7 @@ async function askForGuild(prompts: Prompts, guilds: Guild[]): Promise<Guild | u
 async function untilInGuild(rest: REST, pollMs: number, signal: AbortSignal): Promise<Guild[]> {
   for (;;) {
     await wait(pollMs, { signal })
-    // A failure may pass; the person can skip this.
+    // A failure may be temporary; the person can skip this.
     const guilds = await guildsOf(rest).catch(() => [])
     if (guilds.length > 0) return guilds
   }

@@ -28,14 +28,14 @@ interface Project {
 }
 
 /**
- * Asks for what a gateway needs, writes the configuration file and says what to do next. Returns the exit code.
+ * Asks for the settings of a gateway, writes the configuration file and says what to do next. Returns the exit code.
  *
  * Contract: writes nothing until everything is answered.
  */
 export async function init(options: InitOptions): Promise<number> {
   const config = loadConfig(options.environment)
   if (!options.input.isTTY) throw new GatewayError('request_invalid', withoutTerminal(config))
-  const prompts = new Prompts(options.input, options.output, '"aetheel init" begins again.')
+  const prompts = new Prompts(options.input, options.output, 'Start again with "aetheel init".')
   try {
     prompts.begin('Setting up Aetheel')
     await setUp(prompts, config, options)
@@ -53,12 +53,12 @@ async function setUp(prompts: Prompts, config: GatewayConfig, options: InitOptio
   const file = await askForFile(prompts, config, options)
   const agent = await askForAgent(prompts, config, options.probe)
   const project = await askForProject(prompts, config, options)
-  const discord = (await prompts.confirm('Should people reach it on Discord?', false))
+  const discord = (await prompts.confirm('Connect it to Discord?', false))
     ? await askForDiscord(prompts, config, options.pollMs)
     : undefined
   const settings = { ...agent, project: { ...project, discordChannel: discord?.channel }, discord }
   const backup = writeSettings(file, settings, options.environment)
-  prompts.success(`Written: ${file}${backup === undefined ? '' : `\nThe one before is kept: ${backup}`}`)
+  prompts.success(`Wrote ${file}${backup === undefined ? '' : `\nThe previous file is kept as ${backup}`}`)
   for (const warning of warningsOf(file, options)) prompts.warn(warning)
   prompts.say(['Next:', ...nextSteps(options, discord)].join('\n'))
   prompts.end('Done.')
@@ -66,9 +66,9 @@ async function setUp(prompts: Prompts, config: GatewayConfig, options: InitOptio
 
 function withoutTerminal({ home }: GatewayConfig): string {
   return [
-    '"aetheel init" asks questions, and there is no terminal to answer at.',
+    '"aetheel init" asks questions, so it needs a terminal.',
     `Write ${join(home, CONFIG_FILE_NAME)} yourself, or set variables such as DISCORD_BOT_TOKEN: docs/configuration.md`,
-    'explains every setting, and "aetheel config check" says what is wrong.',
+    'explains every setting, and "aetheel config check" reports problems.',
   ].join('\n')
 }
 
@@ -76,16 +76,16 @@ async function askForFile(prompts: Prompts, { home }: GatewayConfig, options: In
   const { cwd, explicit } = options
   const file = explicit === undefined ? await askForPlace(prompts, home, resolve(cwd)) : resolve(cwd, explicit)
   if (!fileExists(file)) return file
-  const question = `${file} exists already. Start over, and keep it as ${basename(freeBackupName(file))}?`
+  const question = `${file} already exists. Start over, and keep it as ${basename(freeBackupName(file))}?`
   if (await prompts.confirm(question, false)) return file
-  throw new GatewayError('request_invalid', `Nothing was written. Change ${file} by hand; docs/configuration.md helps.`)
+  throw new GatewayError('request_invalid', `Nothing was written. Edit ${file} yourself; see docs/configuration.md.`)
 }
 
 async function askForPlace(prompts: Prompts, home: string, here: string): Promise<string> {
   if (here === home) return join(home, CONFIG_FILE_NAME)
   const directory = await prompts.select('Where should the settings be kept?', [
-    { value: home, label: home, hint: 'read wherever you start it' },
-    { value: here, label: here, hint: 'read when you start it here' },
+    { value: home, label: home, hint: 'used wherever you start Aetheel' },
+    { value: here, label: here, hint: 'used when you start Aetheel here' },
   ])
   return join(directory, CONFIG_FILE_NAME)
 }
@@ -110,9 +110,9 @@ export function warningsOf(file: string, { environment, cwd, explicit }: ConfigL
   const near = resolve(cwd, CONFIG_FILE_NAME)
   return [
     ...config.warnings,
-    ...(overridden.length > 0 ? [`Set in the environment, which wins over the file: ${overridden.join(', ')}`] : []),
+    ...(overridden.length > 0 ? [`Set in the environment, which overrides the file: ${overridden.join(', ')}`] : []),
     ...(explicit === undefined && near !== file && fileExists(near)
-      ? [`In this directory ${near} is read instead: start elsewhere, or name the file with --config ${file}`]
+      ? [`In this directory, ${near} is used instead: start elsewhere, or pass --config ${file}`]
       : []),
   ]
 }
@@ -127,6 +127,6 @@ function nextSteps(options: InitOptions, discord: DiscordAnswers | undefined): s
 }
 
 function hello({ botName = 'the bot', channel }: DiscordAnswers): string {
-  const place = channel === undefined ? 'in a channel that it sees, or in a direct message' : `in ${channel.name}`
+  const place = channel === undefined ? 'in a channel it can see, or in a direct message' : `in ${channel.name}`
   return `write "@${botName} hello" ${place}`
 }

@@ -9,7 +9,7 @@ import { GatewayError, messageOf } from '../../errors.js'
 const SCHEMA_URL = new URL('../../../aetheel.schema.json', import.meta.url).href
 
 /**
- * Creates the project's directory and writes the configuration file, which only we can read.
+ * Creates the project's directory and writes the configuration file, readable only by its owner.
  *
  * Contract: the file is written whole or not at all. Returns the path of the previous file's backup.
  */
@@ -24,8 +24,8 @@ export function writeSettings(
     makePrivateDirectory(dirname(file))
     return replace(file, text, (draft) => loadConfig(environment, draft))
   } catch (error) {
-    const advice = 'Make its directory one that you can write to, or set AETHEEL_HOME to another.'
-    throw new GatewayError('config_invalid', `${file} cannot be written: ${messageOf(error)}. ${advice}`, {
+    const advice = 'Make its directory writable, or set AETHEEL_HOME to another directory.'
+    throw new GatewayError('config_invalid', `Cannot write ${file}: ${messageOf(error)}. ${advice}`, {
       cause: error,
     })
   }
@@ -35,8 +35,8 @@ function makeDirectory(path: string): void {
   try {
     mkdirSync(path, { recursive: true })
   } catch (error) {
-    const advice = 'Nothing was written. Begin again, and name another directory.'
-    throw new GatewayError('config_invalid', `${path} cannot be made (${messageOf(error)}). ${advice}`, {
+    const advice = 'Nothing was written. Start again with another directory.'
+    throw new GatewayError('config_invalid', `Cannot create ${path}: ${messageOf(error)}. ${advice}`, {
       cause: error,
     })
   }

@@ -19,19 +19,19 @@ export interface OnboardingOptions extends ConfigLocation {
 }
 
 /**
- * Asks the little that a first start needs, each with an answer to which Enter agrees, and writes the configuration
- * file. Returns its path, or undefined if the person left.
+ * Asks the few questions that a first start needs, each with a suggestion that Enter accepts, and writes the
+ * configuration file. Returns its path, or undefined if the person left.
  *
  * Contract: writes nothing until everything is answered.
  */
 export async function onboard(options: OnboardingOptions): Promise<string | undefined> {
   const { environment, input, output } = options
   const { config, sourceOf } = loadConfigWithSources(environment)
-  const prompts = new Prompts(input, output, `Begin again with "${ownName(options)}".`)
+  const prompts = new Prompts(input, output, `Start again with "${ownName(options)}".`)
   try {
-    prompts.begin('Welcome to Aetheel. A few questions, and it runs; Enter accepts the suggestion.')
+    prompts.begin('Welcome to Aetheel. Answer a few questions to set it up; Enter accepts the suggestion.')
     const file = await setUp(prompts, config, options, sourceOf('httpPort') === 'environment')
-    prompts.end(`The settings are in ${file}. Starting …`)
+    prompts.end(`Wrote the settings to ${file}. Starting …`)
     return file
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
@@ -51,7 +51,7 @@ async function setUp(
   const { environment, cwd, explicit } = options
   const agent = await askForAgent(prompts, config, options.probe)
   const directory = await askForDirectory(prompts, config, options)
-  const discord = (await prompts.confirm('Should people reach it on Discord?', false))
+  const discord = (await prompts.confirm('Connect it to Discord?', false))
     ? await askForDiscord(prompts, config)
     : undefined
   const httpPort = isPortGiven ? undefined : await askForPort(prompts, config)
@@ -67,7 +67,7 @@ async function setUp(
   return file
 }
 
-/** The port of the dashboard, if the usual one is taken. */
+/** Another port for the dashboard, if the usual one is taken. */
 async function askForPort(
   prompts: Prompts,
   { httpEnabled, httpHost, httpPort }: GatewayConfig,
@@ -75,8 +75,8 @@ async function askForPort(
   if (!httpEnabled || httpPort === 0) return undefined
   const free = await freePort(httpHost, httpPort)
   if (free === httpPort) return undefined
-  const taken = `Something else listens on port ${httpPort} already.`
+  const taken = `Port ${httpPort} is already in use.`
   if (free !== undefined && (await prompts.confirm(`${taken} Use ${free} for the dashboard?`, true))) return free
-  const advice = 'Set HTTP_PORT to a free one, or HTTP_ENABLED=false, and begin again.'
+  const advice = 'Set HTTP_PORT to a free port, or HTTP_ENABLED=false, and start again.'
   throw new GatewayError('http_unavailable', `${taken} Nothing was written. ${advice}`)
 }

@@ -18,7 +18,7 @@ import { table } from '../table.js'
 const SHOWN_FAILURES = 3
 const PROBLEM_CHARACTERS = 100
 
-/** How things are where Aetheel is set up, and what can be done next. */
+/** The status of an existing setup, and what to do next. */
 export async function overview(context: CommandContext): Promise<string> {
   const config = context.readConfig()
   const status = await statusOf(config)
@@ -29,11 +29,11 @@ export async function overview(context: CommandContext): Promise<string> {
   const rows = [
     ['Gateway', status ? `running as process ${status.pid} for ${age(status.startedAt, Date.now())}` : 'not running'],
     ['Agent', agent.isFound ? nameOf(config, agent) : `${config.agentBackend}, ${describeAbsence(agent)}`],
-    ['Permissions', config.agentPermissions === 'ask' ? 'asks before it acts' : 'everything is allowed'],
+    ['Permissions', config.agentPermissions === 'ask' ? 'ask before acting' : 'everything is allowed'],
     ['Dashboard', dashboardOf(config, status)],
     ['Channels', channelsOf(config).join(', ')],
     ['Directory', directoryOf(config)],
-    ['Settings', config.configFile ?? 'none, only defaults and the environment'],
+    ['Settings', config.configFile ?? 'none; defaults and the environment'],
   ]
   const failures = await failuresOf(context, config)
   const next = nextSteps(ownName(context.configLocation()), config, status, failures.length > 0, agent.isFound)
@@ -60,7 +60,7 @@ function nameOf({ isDemoAgent, agentBackend }: GatewayConfig, { version, login }
 
 function dashboardOf({ httpEnabled, httpHost, httpPort }: GatewayConfig, status: GatewayStatus | undefined): string {
   if (status) return status.dashboardUrl ?? 'off'
-  return httpEnabled ? `http://${httpHost}:${httpPort}, once the gateway runs` : 'off'
+  return httpEnabled ? `http://${httpHost}:${httpPort}, once the gateway is running` : 'off'
 }
 
 function channelsOf({ httpEnabled, discordBotToken, twilioAccountSid }: GatewayConfig): string[] {
@@ -77,7 +77,7 @@ function directoryOf({ projects, defaultProject, workingDir }: GatewayConfig): s
   return project ? `${project.directory} (project ${project.id})` : workingDir
 }
 
-/** A database is not made for a look. */
+/** Does not create a database only to read it. */
 async function storedVariablesOf(context: CommandContext, config: GatewayConfig): Promise<string[]> {
   return hasStore(config) ? context.storedVariables(config) : []
 }
@@ -109,10 +109,10 @@ function nextSteps(
   return [
     ...(status ? [] : [[`${name} start`, 'runs the gateway']]),
     ...(status && hasDashboard ? [[`${name} dashboard --open`, 'opens the dashboard, logged in']] : []),
-    [`${name} chat`, status ? 'talks to it here' : 'talks to the agent here, also without a gateway'],
+    [`${name} chat`, status ? 'talks to it here' : 'talks to the agent here, even without a gateway'],
     ...(hasFailures ? [[`${name} queue list`, 'shows what failed, and how to retry it']] : []),
     [`${name} doctor`, isAgentFound ? 'checks everything' : 'says how to install the agent'],
-    [`${name} init`, 'sets everything up again'],
+    [`${name} init`, 'runs the setup again'],
     [`${name} --help`, 'lists all commands'],
   ]
 }

@@ -90,7 +90,7 @@ it('folds a paste of many lines into one piece that goes and comes back whole', 
   ])
 })
 
-// In time that grows with the square of its length, this would never end.
+// In quadratic time, this would never end.
 it('folds a long paste of one line, too, and takes one of a megabyte', () => {
   const line = 'word 漢字 '.repeat(120_000)
   const state = insert(paste(at('a|b'), line), '!')

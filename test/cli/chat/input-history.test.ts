@@ -25,7 +25,7 @@ function fail(error: unknown): void {
   throw error
 }
 
-/** What a chat that begins now offers, the latest first. */
+/** What a chat started now offers, latest first. */
 function offered(file: string): string[] {
   const history = new InputHistory(file, NOW, fail)
   const entries: string[] = []

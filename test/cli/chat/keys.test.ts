@@ -10,11 +10,11 @@ it.each<[string, Input[]]>([
   ['\n\t\u007F\u0001', [key('newline'), key('tab'), key('backspace'), key('ctrl-a')]],
   ['\u001B[A\u001BOB\u001B[1;5C\u001B\u001B[D', [key('up'), key('down'), key('ctrl-right'), key('alt-left')]],
   ['\u001B[3~\u001B[Z\u001Bb\u001B\u007F', [key('delete'), key('shift-tab'), key('alt-b'), key('alt-backspace')]],
-  // As terminals report keys that tell them apart; 64 more stands for Caps Lock.
+  // From terminals that tell such keys apart; adding 64 means Caps Lock.
   ['\u001B[13;2u\u001B[27;2;13~\u001B\r', [key('newline'), key('newline'), key('newline')]],
   ['\u001B[99;5u\u001B[99;69u\u001B[27u\u001B[106;5u', [key('ctrl-c'), key('ctrl-c'), key('escape'), key('newline')]],
   ['\u001B[57400u\u001B[57414u\u001B[57441;2u', [text('1'), key('enter')]],
-  // What nobody needs never becomes text.
+  // Unused keys never become text.
   ['\u001B[I\u001B[?62;4c\u001B[12;40R\u001B[[A\u001B[1;2P.', [text('.')]],
   ['\u001B[200~a\r\nb\rc\u001B[31m\u001B[201~d', [{ kind: 'paste', text: 'a\nb\nc\u001B[31m' }, text('d')]],
 ])('reads %j', (sent, inputs) => {

@@ -179,7 +179,7 @@ function partsOf(text: string): MarkdownPart[] {
   return [...stream.push(text), ...stream.end()]
 }
 
-/** Only what sets a format goes. */
+/** Removes only format codes. */
 function withoutFormats(painted: string): string {
   return painted
     .split('\u001B')

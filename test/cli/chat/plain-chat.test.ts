@@ -56,7 +56,7 @@ it('shows a question as it is, and takes a letter for an answer once it can be r
   const { clock, calls, take, shows } = await setup()
   await shows(/\? claude wants to use Bash\n {2}│ date -d "13:50 UTC"\n/)
   await take('y')
-  await shows(/! That was asked just now\. Answer it again\.\n/)
+  await shows(/! The question has only just appeared\. Answer it again\.\n/)
   clock.now += 1_000
   await shows(/\ny allow · a always exactly this · n deny · d deny with a reason · expires in 10 minutes\n/)
   await take('yes, and then?')

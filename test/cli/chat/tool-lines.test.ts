@@ -53,7 +53,7 @@ it('shows an edit as what it changes, without escapes', () => {
   ])
 })
 
-// In time that grows with the square of its length, this would never end.
+// In quadratic time, this would never end.
 it('cuts a patch of one huge line', () => {
   const patch = `*** Begin Patch\n*** Update File: a.ts\n+${'漢 '.repeat(500_000)}\n`
   const shown = done('apply_patch', { path: 'a.ts', patch }, 'ok')

@@ -22,7 +22,7 @@ describe.concurrent('aetheel agents', () => {
         ['AGENT', 'FOUND', 'VERSION', 'LOGIN', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'TO DO'],
         ['claude', 'no', '-', '-', '-', ...ABLE, 'npm install -g @anthropic-ai/claude-code'],
         [
-          ...['codex', 'yes', '99.1.2', '?', 'live', 'text as written', 'no', 'no'],
+          ...['codex', 'yes', '99.1.2', '?', 'live', 'as written', 'no', 'no'],
           'aetheel doctor --live --agent codex',
         ],
         ['gemini', 'yes', '99.1.2', 'no', 'live', ...ABLE, 'aetheel credentials set GEMINI_API_KEY'],
@@ -46,7 +46,7 @@ describe.concurrent('aetheel agents', () => {
       terminal.leftovers(),
     ]).toEqual([
       ['demo', 'yes', '-', 'not needed', 'live', ...ABLE, '-'],
-      ['demo is built in, stands in for claude, and has no model. To choose a real agent: aetheel init'],
+      ['demo is built in, replaces claude, and has no model. To choose a real agent: aetheel init'],
       0,
       [
         '✓ demo (chosen): built in, always ready, live, in place of claude, without a model',
@@ -60,7 +60,7 @@ describe.concurrent('aetheel agents', () => {
   })
 })
 
-const ABLE = ['text as written', 'yes', 'yes']
+const ABLE = ['as written', 'yes', 'yes']
 
 function rowsOf(output: string): string[][] {
   return output
@@ -82,7 +82,7 @@ describe.concurrent('aetheel doctor', () => {
     expect([exitCode, stdout.trimEnd().split('\n')]).toEqual([
       1,
       [
-        '! Agents work without asking for permission: they may change and run everything that you may.',
+        '! Agents work without asking for permission: they can change and run anything that you can.',
         '✗ claude (chosen): not installed',
         '    Run: npm install -g @anthropic-ai/claude-code',
         '- codex: not installed. Run: npm install -g @openai/codex',
@@ -128,7 +128,7 @@ describe.concurrent('aetheel doctor', () => {
     const { exitCode, stdout } = await terminal.run(['doctor'], { env })
     expect([exitCode, stdout.split('\n')[3]]).toEqual([
       0,
-      `✓ gemini (chosen): 99.1.2 at ${path}, oneshot, logged in by the stored credential GEMINI_API_KEY`,
+      `✓ gemini (chosen): 99.1.2 at ${path}, oneshot, logged in with the stored credential GEMINI_API_KEY`,
     ])
   })
 
@@ -196,7 +196,7 @@ describe.concurrent('aetheel doctor', () => {
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { ...AUTO, ...KEY } })
     expect([exitCode, stdout.split('\n')[1]]).toEqual([
       0,
-      `✓ claude (chosen): 99.1.2 at ${path}, live, logged in by ANTHROPIC_API_KEY`,
+      `✓ claude (chosen): 99.1.2 at ${path}, live, logged in with ANTHROPIC_API_KEY`,
     ])
   })
 
@@ -208,7 +208,7 @@ describe.concurrent('aetheel doctor', () => {
     const lines = stdout.trimEnd().split('\n')
     expect([exitCode, lines[1], lines.at(-2)]).toEqual([
       1,
-      `✓ claude (chosen): 99.1.2 at ${path}, oneshot, logged in by ANTHROPIC_API_KEY`,
+      `✓ claude (chosen): 99.1.2 at ${path}, oneshot, logged in with ANTHROPIC_API_KEY`,
       '✗ 127.0.0.1:1 cannot be reached (ECONNREFUSED): check the network, a firewall and discordApiUrl',
     ])
   })
@@ -241,7 +241,7 @@ describe.concurrent('aetheel doctor', () => {
     expect([exitCode, stdout.trimEnd().split('\n').slice(-7)]).toEqual([
       0,
       [
-        `! pi (chosen): version unknown at ${path}, oneshot, logged in by ANTHROPIC_API_KEY`,
+        `! pi (chosen): version unknown at ${path}, oneshot, logged in with ANTHROPIC_API_KEY`,
         expect.stringContaining('`--version` did not answer'),
         WELL,
         PLACE,

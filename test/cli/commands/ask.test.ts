@@ -49,7 +49,7 @@ describe.concurrent('aetheel ask', () => {
   it.runIf(existsSync(SCRIPT))('asks below the line of the tool', async (test) => {
     const terminal = new Terminal(test)
     const ask = terminal.openAtTerminal(['ask', 'edit a file'], { ...DEMO, AGENT_PERMISSIONS: 'ask' })
-    await ask.shows(/^→ Write \S+\nMay it use Write .*\? \[y\/N\]$/)
+    await ask.shows(/^→ Write \S+\nAllow Write .*\? \[y\/N\]$/)
     ask.press('y\n')
     await ask.shows(/ y\n {2}✓ \d+s\nI have written/)
     expect(await ask.exited).toBe(0)
@@ -160,7 +160,7 @@ describe.concurrent('aetheel ask', () => {
   it.for<[string, string[], NodeJS.ProcessEnv, string]>([
     ['an unknown agent', ['ask', '-b', 'nope', 'Hello'], {}, `Unknown backend "nope". Known: ${KNOWN}`],
     ['an unknown AGENT_BACKEND', ['ask', 'Hello'], { AGENT_BACKEND: 'toString' }, `"toString". Known: ${KNOWN}`],
-    ['a time-out that is no time', ['ask', '-t', 'soon', 'Hello'], {}, 'It must be a number of seconds.'],
+    ['a time-out that is no time', ['ask', '-t', 'soon', 'Hello'], {}, 'It must be a positive number of seconds.'],
     ['an empty prompt', ['ask'], DEMO, 'Error (refused): The prompt is empty.'],
     [
       'a configuration that is not there',

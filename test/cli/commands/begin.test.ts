@@ -11,7 +11,7 @@ const QUESTIONS = [
   'Which agent should answer?',
   'What may the agent do?',
   'Which directory should it work in?',
-  'Should people reach it on Discord?',
+  'Connect it to Discord?',
 ]
 const DOWN = '\u001B[B'
 
@@ -42,7 +42,7 @@ describe('aetheel without a command', () => {
       isStreamed: true,
       answer: expect.stringContaining('I am the demonstration agent: there is no model behind me'),
       chat: 'I do not know it yet.\n',
-      last: 'Stopping: what is under way may finish.',
+      last: 'Stopping: running turns may finish.',
     })
   })
 
@@ -53,7 +53,7 @@ describe('aetheel without a command', () => {
     command.press(CTRL_C)
     expect([await command.exited, readdirSync(terminal.home)]).toEqual([1, []])
     expect(stripVTControlCharacters(command.stdout)).toContain(
-      'Cancelled: nothing was written. Begin again with "aetheel".',
+      'Cancelled: nothing was written. Start again with "aetheel".',
     )
   })
 
@@ -74,7 +74,7 @@ describe('aetheel without a command', () => {
     later.kill('SIGTERM')
     expect([await later.exited, later.stdout]).toEqual([
       0,
-      expect.stringContaining('The dashboard has the first steps.'),
+      expect.stringContaining('The dashboard shows the first steps.'),
     ])
   })
 
@@ -137,7 +137,7 @@ describe('aetheel dashboard', () => {
     expect([exitCode, stdout, stderr, terminal.read('opened')]).toEqual([
       0,
       expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#\/login\?code=[\w-]{43}\n$/),
-      'It works once, within 10 minutes.\n',
+      'The link works once and expires in 10 minutes.\n',
       stdout.trim(),
     ])
   })
@@ -147,7 +147,7 @@ describe('aetheel dashboard', () => {
     [
       'no HTTP API',
       { HTTP_ENABLED: 'false' },
-      'The gateway runs without its HTTP API and dashboard. Take out HTTP_ENABLED=false, and start the gateway again.\n',
+      'The HTTP API and the dashboard are turned off. Remove HTTP_ENABLED=false and restart the gateway.\n',
     ],
   ])('says what to do with %s', async ([, env, sentence], test) => {
     const terminal = new Terminal(test)
@@ -177,7 +177,7 @@ async function piecesOfAnswer(client: AetheelClient, conversationId: string, tex
   return pieces
 }
 
-/** The page behind a link, as far as it talks to the gateway. */
+/** What the page behind a link says to the gateway. */
 async function follow({ stdout }: RunningCommand): Promise<{ client: AetheelClient; code: string }> {
   const [, origin = '', code = ''] = /(http:\/\/127\.0\.0\.1:\d+)\/#\/login\?code=([\w-]{43})/.exec(stdout) ?? []
   let cookie = ''

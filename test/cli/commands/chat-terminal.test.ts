@@ -149,7 +149,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
   it.runIf(existsSync(SCRIPT))('draws anew when the window changes, and leaves nothing behind', async (test) => {
     const { chat } = await begin(test, DEMO)
     chat.press(`count to ten${ENTER}`)
-    // What is drawn at the moment of a change may still be for the old width: nothing is, once the turn has ended.
+    // A frame drawn during the resize may still have the old width; once the turn has ended, none is drawn.
     await chat.shows(/ten\.\n\n>$/)
     chat.press('one two three four five six seven')
     await chat.shows(/> one two three four five six seven$/)
@@ -283,7 +283,7 @@ const ASK = { ...DEMO, AGENT_PERMISSIONS: 'ask' }
 
 describe.concurrent('a question of the agent, at a terminal', () => {
   const KEYS =
-    /Allow Write: \S+\?\ny allow · a always, whatever it does to this file · n deny · d deny with a\s+reason · expires in 10 minutes/
+    /Allow Write: \S+\?\ny allow · a always for this file · n deny · d deny with a reason ·\s+expires\s+in\s+10\s+minutes/
 
   it.runIf(existsSync(SCRIPT))('is shown once, and answered by a key on an empty line alone', async (test) => {
     const { terminal, chat } = await begin(test, ASK)
@@ -291,7 +291,7 @@ describe.concurrent('a question of the agent, at a terminal', () => {
     await chat.shows(/\? claude wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt/)
     await chat.shows(KEYS)
     chat.press('my')
-    await chat.shows('clear the line to answer by a key')
+    await chat.shows('clear the line to answer with a key')
     chat.press('y\u007F\u007F\u007F')
     await chat.shows(KEYS)
     const hadWritten = existsSync(join(terminal.project, 'aetheel-demo.txt'))
@@ -343,7 +343,7 @@ describe.concurrent('aetheel chat, at a simple terminal', () => {
     chat.press('edit a file\n')
     await chat.shows(/\? claude wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt\n {2}│ [^]*\nAllow Write: /)
     await chat.shows(
-      'y allow · a always, whatever it does to this file · n deny · d deny with a reason · expires in 10',
+      'y allow · a always for this file · n deny · d deny with a reason · expires in 10',
     )
     chat.press('d\n')
     await chat.shows('Reason:')

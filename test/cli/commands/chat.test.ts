@@ -75,7 +75,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
       {
         exitCode: 1,
         stdout: '',
-        stderr: 'There is no project web. Known: home. "aetheel projects create" makes one.\n',
+        stderr: 'There is no project web. Known: home. "aetheel projects create" creates one.\n',
       },
     ])
   })
@@ -93,7 +93,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
       'There is no command /nope. /help lists those there are; //nope passes /nope on to the agent.',
       ...HELP_TEXT.split('\n'),
       ...['history', 'quit'].map((name) => expect.stringMatching(`^/${name}: `)),
-      'The gateway goes on with it; "aetheel chat" shows the answer.',
+      'The gateway keeps working on it; "aetheel chat" shows the answer.',
       '',
     ])
   })
@@ -133,7 +133,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     chat.type('Which files?')
     await chat.printed('Let')
     killed.kill('SIGKILL')
-    await chat.printed('The gateway has gone.')
+    await chat.printed('Lost the connection to the gateway.')
     chat.type('My name is Ada.')
     chat.endInput()
     const next = await terminal.startGateway(DEMO)
@@ -164,7 +164,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
       exitCode: 0,
       stdout: 'Done\n',
       stderr: expect.stringMatching(
-        /^! It failed and is tried again: Out of luck\. Attempt 2 of 4 starts in \d s\.\n$/,
+        /^! Failed, retrying: Out of luck\. Attempt 2 of 4 starts in \d s\.\n$/,
       ),
     })
   })
@@ -240,7 +240,7 @@ describe.concurrent('aetheel chat, without a gateway', () => {
     second.endInput()
     expect([exitCode, first.stderr, await second.exited, terminal.leftovers()]).toEqual([
       1,
-      expect.stringContaining('Your message is kept and answered by the next gateway'),
+      expect.stringContaining('Your message is kept, and the next gateway answers it'),
       0,
       [],
     ])
@@ -287,13 +287,13 @@ describe.concurrent('a question of the agent, in a pipe', () => {
     const chat = await terminal.run(['chat'], { stdin: 'Edit a file.\n' })
     gateway.kill('SIGTERM')
     await gateway.exited
-    const about = chat.stderr.split('\n').filter((line) => /wait|refuse|allow|nobody/i.test(line))
+    const about = chat.stderr.split('\n').filter((line) => /wait|refuse|denied|deny|allow|nobody/i.test(line))
     expect([chat.exitCode, chat.stdout, about, existsSync(join(terminal.project, 'aetheel-demo.txt'))]).toEqual([
       0,
       expect.stringMatching(/^I have changed nothing: Nobody is there who could allow this\. .*\n$/),
       [
         expect.stringMatching(
-          /^! Refused, since nobody can be asked here: Write: .*aetheel-demo\.txt\. To be asked, run "aetheel chat" in a terminal /,
+          /^! Denied, because nobody can answer here: Write: .*aetheel-demo\.txt\. To answer, run "aetheel chat" in a terminal /,
         ),
       ],
       false,

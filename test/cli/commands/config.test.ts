@@ -17,7 +17,7 @@ describe('configCheck', () => {
   it('says where it looked when there is no file', () => {
     const { cwd, environment } = setup()
     expect(configCheck({ cwd, environment })).toEqual({
-      text: `There is no ${cwd}/aetheel.json5 and no /home/ada/.aetheel/aetheel.json5: defaults and environment hold, no problems`,
+      text: `No ${cwd}/aetheel.json5 and no /home/ada/.aetheel/aetheel.json5; using defaults and the environment: no problems`,
       exitCode: 0,
     })
   })

@@ -30,13 +30,13 @@ describe('aetheel credentials', () => {
       removed,
       await desk.list(false),
     ]).toEqual([
-      'Set NPM_TOKEN. Agents of all projects get it as NPM_TOKEN, from their next turn on.',
+      'Set NPM_TOKEN. From their next turn on, agents in all projects get it as NPM_TOKEN.',
       [{ name: 'NPM_TOKEN', kind: 'variable', value: 'hunter22' }],
       [
         ['NAME', 'KIND', 'SET', 'PROJECT'],
         ['NPM_TOKEN', 'variable', expect.stringMatching(/^\d+ s$/), '(all)'],
       ],
-      'Removed NPM_TOKEN. Agents of all projects do not get it any more, from their next turn on.',
+      'Removed NPM_TOKEN. From their next turn on, agents in all projects no longer get it.',
       'There are no credentials.',
     ])
   })
@@ -45,7 +45,7 @@ describe('aetheel credentials', () => {
     const desk = new Desk(test)
     const set = await desk.set('GIT_KEY', 'line one\r\nline two\n', { projectId: 'site', isFile: true })
     expect([set, await desk.values('site'), await desk.values(), JSON.parse(await desk.list(true))]).toEqual([
-      'Set GIT_KEY. Agents of the project site get the path of a file with it as GIT_KEY, from their next turn on.',
+      'Set GIT_KEY. From their next turn on, agents in the project site get it as a file, with its path in GIT_KEY.',
       [{ name: 'GIT_KEY', kind: 'file', value: 'line one\r\nline two\n' }],
       [],
       [
@@ -66,7 +66,7 @@ describe('aetheel credentials', () => {
     const answer = desk.change((opened) =>
       credentialsSet(opened, { name: 'NPM_TOKEN', isFile: false, input: terminal.input, output: terminal.output }),
     )
-    await terminal.shows('The value of NPM_TOKEN')
+    await terminal.shows('Value of NPM_TOKEN')
     terminal.input.write('hunter22\r')
     await answer
     expect([await desk.values(), terminal.screen.includes('hunter22')]).toEqual([
@@ -83,7 +83,7 @@ describe('aetheel credentials', () => {
         credentialsSet(opened, { name: 'NPM_TOKEN', isFile: false, input: terminal.input, output: terminal.output }),
       )
       .catch(messageOf)
-    await terminal.shows('The value of NPM_TOKEN')
+    await terminal.shows('Value of NPM_TOKEN')
     terminal.input.write('\u0003')
     expect([await answer, await desk.values()]).toEqual(['Cancelled: nothing was written.', []])
   })
@@ -94,7 +94,7 @@ describe('aetheel credentials', () => {
     await expect(
       desk.change((opened) => credentialsSet(opened, { name: 'GIT_KEY', isFile: true, input, output })),
     ).rejects.toMatchObject({
-      message: 'The content of a file is read from stdin. Give it by "aetheel credentials set GIT_KEY --file < path".',
+      message: '--file reads the content from stdin. Run: aetheel credentials set GIT_KEY --file < path',
     })
   })
 
@@ -123,8 +123,8 @@ describe('aetheel credentials', () => {
       (await desk.values()).map(({ value }) => value),
       readdirSync(desk.home).includes('master.key'),
     ]).toEqual([
-      '1 credential is sealed with the new key. Earlier keys are gone.',
-      '2 credentials are sealed with the new key. Earlier keys are gone.',
+      'Encrypted 1 credential with a new key, and deleted earlier keys.',
+      'Encrypted 2 credentials with a new key, and deleted earlier keys.',
       ['value one', 'value two'],
       true,
     ])

@@ -23,7 +23,7 @@ describe.concurrent('aetheel demo', () => {
         'grace: There are 2 files here: hello.txt, notes.md. I asked a real shell.',
         'grace: Your name is Grace; you told me earlier in this session.',
       ],
-      last: ['5 messages, 5 answers: none was lost, none was given twice.', '', 'Now try it yourself: aetheel'],
+      last: ['5 messages, 5 answers: none lost, none repeated.', '', 'Now try it yourself: aetheel'],
       left: [],
     })
   })

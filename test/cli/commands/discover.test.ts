@@ -26,7 +26,7 @@ describeEngines('projects discover', (engine) => {
         ['PROJECT', 'AGENT', 'RESULT', 'POD'],
         ['web', 'claude', 'new', 'the pod web-0 (namespace agents)'],
         ['api', 'opencode', 'new', 'the pod api-0 (namespace agents)'],
-        ['old', 'codex, as cursor is unknown', 'new', 'the pod old-0 (namespace agents)'],
+        ['old', 'codex, because cursor is unknown', 'new', 'the pod old-0 (namespace agents)'],
         ['plain', 'codex', 'new', 'the pod plain-0 (namespace agents)'],
       ],
     ])
@@ -51,7 +51,7 @@ describeEngines('projects discover', (engine) => {
         ['PROJECT', 'AGENT', 'RESULT'],
         ['web', 'claude', 'changed'],
         ['api', 'pi', 'changed'],
-        ['same', 'claude', 'as before'],
+        ['same', 'claude', 'unchanged'],
       ],
       [
         { id: 'api', backend: 'pi', maxTurns: 3 },
@@ -93,10 +93,10 @@ describeEngines('projects discover', (engine) => {
       await store.projects.list(),
     ]).toMatchObject([
       [
-        ['file', 'left alone: its id is taken'],
-        ['api', 'left alone: its id is taken'],
+        ['file', 'skipped: its id is taken'],
+        ['api', 'skipped: its id is taken'],
         ['web', 'new'],
-        ['web', 'left alone: its id is taken'],
+        ['web', 'skipped: its id is taken'],
       ],
       [
         { id: 'api', source: 'api', directory: '/srv/api' },
@@ -129,7 +129,7 @@ describeEngines('projects discover', (engine) => {
     ]
     const printed = await discover({ removeMissing: true })
     expect([rowsOf(printed).slice(1), await store.projects.list()]).toMatchObject([
-      [['web', 'claude', 'as before, and its pod ends', 'the pod web-0 (namespace agents)']],
+      [['web', 'claude', 'unchanged; its pod is terminating', 'the pod web-0 (namespace agents)']],
       [{ id: 'web', backend: 'claude' }],
     ])
   })
@@ -147,14 +147,14 @@ describeEngines('projects discover', (engine) => {
     const results = (rows: string[][]) => rows.slice(1).map(([id, , result]) => [id, result])
     expect([results(told), kept, results(removed), (await store.projects.list()).map(({ id }) => id)]).toEqual([
       [
-        ['here', 'as before'],
+        ['here', 'unchanged'],
         ['busy', 'gone; --remove-missing removes it'],
         ['web', 'gone; --remove-missing removes it'],
       ],
       4,
       [
-        ['here', 'as before'],
-        ['busy', 'gone; kept, since it is in use'],
+        ['here', 'unchanged'],
+        ['busy', 'gone; kept because it is in use'],
         ['web', 'gone; removed'],
       ],
       ['busy', 'far', 'here'],
@@ -167,7 +167,7 @@ describeEngines('projects discover', (engine) => {
     await discover({})
     pods.labels = []
     expect(await discover({ removeMissing: true })).toBe(
-      'No pod has the label example.com/agent in the usual namespace, and no project is of one that had.',
+      'No pod has the label example.com/agent in the namespace of the current context, and no project came from one.',
     )
   })
 
@@ -201,7 +201,7 @@ describe('projects discover', () => {
   })
 
   it.each<[DiscoverFlags, string]>([
-    [{ namespace: 'a', allNamespaces: true }, 'Give either --namespace or --all-namespaces.'],
+    [{ namespace: 'a', allNamespaces: true }, 'Use either --namespace or --all-namespaces, not both.'],
     [
       { context: '--token=x' },
       '--context: "--token=x" is not a kubectl context: list them with "kubectl config get-contexts".',
@@ -209,7 +209,7 @@ describe('projects discover', () => {
     [{ namespace: '-A' }, '--namespace: "-A" is not a namespace: use lowercase letters, digits, "-" and ".".'],
     [
       { label: 'a/b', removeMissing: true },
-      '--remove-missing with --label would remove what was found by another label. Set KUBERNETES_LABEL instead.',
+      '--remove-missing with --label would remove projects found by another label. Set KUBERNETES_LABEL instead.',
     ],
     [{ label: 'a=b' }, '--label: "a=b" is not a label key, such as example.com/agent.'],
   ])('refuses %j', async (flags, problem) => {

@@ -11,7 +11,7 @@ import { SILENT_LOG } from '../../kit/log.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const NOWHERE =
-  'There is nowhere to say the answer. Set OUTPUT_CHANNEL_ID to a channel of Discord, and DISCORD_BOT_TOKEN.\n'
+  'There is nowhere to send the answer. Set DISCORD_BOT_TOKEN, and OUTPUT_CHANNEL_ID to a Discord channel.\n'
 
 describe.concurrent('aetheel event', () => {
   it('says what to do if no gateway runs', async (test) => {
@@ -35,7 +35,7 @@ describe.concurrent('aetheel event', () => {
     await gateway.exited
     expect([event, queue.stdout]).toEqual([
       { exitCode: 1, stdout: '', stderr: NOWHERE },
-      'Nothing waits, and nothing has failed.\n',
+      'Nothing is waiting, and nothing has failed.\n',
     ])
   })
 
@@ -55,7 +55,7 @@ describe('an event', () => {
   it('is passed on with its kind and text, and confirmed', async () => {
     const { home, asked } = await setup({ status: 'accepted', ...taken, position: 0, notes: [] })
     expect([await sendEvent(home, 'hook', 'The build is red.\n'), asked]).toEqual([
-      'Taken as m1. The answer goes to the output channel.',
+      'Accepted as m1. The answer goes to the output channel.',
       [{ kind: 'hook', text: 'The build is red.\n' }],
     ])
   })
@@ -74,7 +74,7 @@ describe('an event', () => {
   })
 })
 
-/** A gateway that answers every event so. */
+/** A gateway that gives every event this answer. */
 async function setup(acceptance: Acceptance) {
   const home = temporaryDirectory()
   const asked: ParametersOf<'event.send'>[] = []

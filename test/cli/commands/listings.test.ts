@@ -33,7 +33,7 @@ const FAILED: AgentResult = { isError: true, durationMs: 5, failure: FAILURE }
 describe('queue list', () => {
   it('says so when there is nothing', async () => {
     const { list } = await setup()
-    expect(await list(queueList)).toBe('Nothing waits, and nothing has failed.')
+    expect(await list(queueList)).toBe('Nothing is waiting, and nothing has failed.')
   })
 
   it('shows waiting messages with their position and reason, without terminal control sequences', async () => {
@@ -61,13 +61,13 @@ describe('queue list', () => {
         'ada',
         '60 s',
         '0',
-        'cut off; the next gateway takes it up',
+        'interrupted; the next gateway continues it',
         'Two [31mlines',
       ],
       [expect.any(String), 'terminal/first', 'ada', '60 s', '1', 'behind 1 other', 'The second'],
       [expect.any(String), 'terminal/first', 'ada', '60 s', '2', 'behind 2 others', 'The third'],
-      [expect.any(String), 'terminal/second', 'ada', '60 s', '0', 'cut off; the next gateway takes it up', 'Elsewhere'],
-      [expect.any(String), 'terminal/third', 'ada', '60 s', '0', 'tried again in 30 s, failed 1 time', 'Limited'],
+      [expect.any(String), 'terminal/second', 'ada', '60 s', '0', 'interrupted; the next gateway continues it', 'Elsewhere'],
+      [expect.any(String), 'terminal/third', 'ada', '60 s', '0', 'retry in 30 s, failed 1 time', 'Limited'],
     ])
   })
 
@@ -88,7 +88,7 @@ describe('queue list', () => {
         .at(-1)
         ?.at(-2),
     )
-    expect(states).toEqual([`tried again at ${timeOfDay(at, START_AT)}`, 'tried again in 30 min'])
+    expect(states).toEqual([`retry at ${timeOfDay(at, START_AT)}`, 'retry in 30 min'])
   })
 
   it('shows what failed and what could not be delivered', async () => {
@@ -98,12 +98,12 @@ describe('queue list', () => {
     const delivery = await store.outbox.claim('g', ['terminal'], now(), 1000)
     if (delivery) await store.outbox.settle(delivery, 'undelivered', 'Nobody is there', now())
     expect(rows(await list(queueList))).toEqual([
-      ['Failed; "aetheel queue retry <id>" takes one up again'],
+      ['Failed; "aetheel queue retry <id>" retries one'],
       ['ID', 'CONVERSATION', 'FROM', 'AGE', 'MESSAGE'],
       [expect.any(String), 'terminal/first', 'ada', '0 s', 'Please break'],
       ['', 'exit: It broke'],
       [''],
-      ['Replies that could not be delivered; "aetheel queue retry <id>" sends one again'],
+      ['Undelivered replies; "aetheel queue retry <id>" sends one again'],
       ['ID', 'CONVERSATION', 'AGE', 'REPLY'],
       [expect.any(String), 'terminal/first', '0 s', 'It broke'],
       ['', 'Nobody is there'],
@@ -179,7 +179,7 @@ describe('approvals', () => {
         ['ID', 'AGE', 'PROJECT', 'AGENT', 'STATE', 'ASKED FOR'],
         ['11111111', '90 s', 'site', 'claude', 'It waits for an answer', 'Bash: npm install'],
       ],
-      'Refused: Bash: npm install',
+      'Denied: Bash: npm install',
       'Refused by terminal',
       { id: expect.any(String), at: START_AT + 90_000, actor: 'terminal', action: 'approval.deny', subject: ONE },
     ])
@@ -211,9 +211,9 @@ describe('approvals', () => {
     const [, rule = []] = rows(await list(approvalRules))
     const forgotten = await approvalsForget(control, rule[0] ?? '')
     expect([nothing, rule.slice(1), forgotten, await list(approvalRules)]).toEqual([
-      'There are no rules: agents that are to ask, ask for everything.',
+      'There are no rules: agents set to ask, ask every time.',
       ['0 s', 'site', 'claude', 'terminal', 'Bash', 'npm install'],
-      'Forgotten: Bash is asked for again.',
+      'Removed the rule. The agent asks for Bash again.',
       nothing,
     ])
   })
@@ -240,7 +240,7 @@ describe('queue retry and drop', () => {
     const [waiting] = await store.inbox.listOpen(10)
     const [audit] = await store.audit.list(1)
     expect([answer, waiting?.id, audit, woken()]).toEqual([
-      `The message ${id} waits again.`,
+      `The message ${id} is queued again.`,
       id,
       { id: expect.any(String), at: START_AT, actor: 'terminal', action: 'queue.retry', subject: id },
       1,
@@ -255,7 +255,7 @@ describe('queue retry and drop', () => {
     if (delivery) await store.outbox.settle(delivery, 'undelivered', 'Nobody is there', now())
     const id = delivery?.id ?? ''
     expect([await queueRetry(control, id), (await store.outbox.get(id))?.state]).toEqual([
-      `The reply ${id} is sent again.`,
+      `The reply ${id} is queued again.`,
       'pending',
     ])
   })
@@ -277,7 +277,7 @@ describe('queue retry and drop', () => {
     const { say, claim, control } = await setup()
     const id = await say('first', 'Hello')
     await claim()
-    await expect(queueDrop(control, id)).rejects.toThrow(`${id} is worked on. Stop it with /stop in its conversation.`)
+    await expect(queueDrop(control, id)).rejects.toThrow(`${id} is running. Stop it with /stop in its conversation.`)
   })
 
   it.for(['nope', '%', '', 'ffffffff-ffff-4fff-8fff-ffffffffffff'])('knows no message "%s"', async (id) => {
@@ -311,7 +311,7 @@ describe('sessions', () => {
         ['CONVERSATION', 'AGENT', 'SESSION', 'USED', 'DIRECTORY'],
         ['terminal/first', 'claude', 's-1', '0 s', '/work'],
       ],
-      'The next message of terminal/first begins a fresh session.',
+      'The next message in terminal/first starts a fresh session.',
       'There are no sessions.',
     ])
   })
@@ -325,15 +325,15 @@ describe('sessions', () => {
     const error = await sessionsReset(control, 'first').catch((thrown: Error) => thrown.message)
     const said = await sessionsReset(control, 'loopback/first')
     expect([error, said]).toEqual([
-      expect.stringMatching(/^Which one is meant: (?:terminal|loopback)\/first, (?:terminal|loopback)\/first\?$/),
-      'The next message of loopback/first begins a fresh session.',
+      expect.stringMatching(/^first matches several conversations: (?:terminal|loopback)\/first, (?:terminal|loopback)\/first\. Give the full name\.$/),
+      'The next message in loopback/first starts a fresh session.',
     ])
   })
 
   it('knows no other', async () => {
     const { control } = await setup()
     await expect(sessionsReset(control, 'first')).rejects.toThrow(
-      'The conversation first has no session. "aetheel sessions" shows the conversations that have one.',
+      'The conversation first has no session. "aetheel sessions" lists those that have one.',
     )
   })
 })
@@ -383,7 +383,7 @@ describe('runs', () => {
         ['answered', message],
         ['paused', 'Half is done.'],
       ],
-      ['state', 'paused at its limit of turns; /continue goes on'],
+      ['state', 'paused at the turn limit; /continue resumes it'],
       expect.objectContaining({ state: 'answered', isPaused: true }),
     ])
   })
@@ -479,7 +479,7 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
     width = 120,
     isJson = false,
   ) => command(store, { limit: 50, isJson, width, now: time })
-  /** The time in so many seconds, which it then is. */
+  /** Sets the clock to this many seconds after the start, and returns its time. */
   const after = (seconds: number): number => (time = START_AT + seconds * 1000)
   return { store, queue, control, now, say, claim, answer, fail, list, after, woken: () => wakes }
 }

@@ -17,7 +17,7 @@ describe.concurrent('aetheel doctor, if the gateway starts the OpenCode server',
       .toEqual([
         0,
         [
-          `✓ opencode (chosen): 1.18.33 at ${path}, live, logged in by OPENROUTER_API_KEY`,
+          `✓ opencode (chosen): 1.18.33 at ${path}, live, logged in with OPENROUTER_API_KEY`,
           expect.stringMatching(/^✓ OpenCode server: it starts, and was ready at http:\/\/127\.0\.0\.1:\d+$/),
           '✓ Database: SQLite, no damage found',
           '✓ Directories: the working directory exists',

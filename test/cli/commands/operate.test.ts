@@ -25,12 +25,12 @@ describe.concurrent('commands that look and change', () => {
     gateway.kill('SIGTERM')
     await gateway.exited
     expect([looked, shown.stdout, found.stdout, reset, retried, sessions.stdout]).toEqual([
-      { exitCode: 0, stdout: 'Nothing waits, and nothing has failed.\n', stderr: '' },
+      { exitCode: 0, stdout: 'Nothing is waiting, and nothing has failed.\n', stderr: '' },
       expect.stringMatching(/^run +[0-9a-f-]{36}\n[^]*\n\d+ +\+\d\.\d s +complete +Your name is Ada; /),
       expect.stringMatching(
         /terminal\/default {2}claude {2}Your name is Ada;[^]*terminal\/default {2}ada +My name is Ada\./,
       ),
-      { exitCode: 0, stdout: 'The next message of terminal/default begins a fresh session.\n', stderr: '' },
+      { exitCode: 0, stdout: 'The next message in terminal/default starts a fresh session.\n', stderr: '' },
       {
         exitCode: 1,
         stdout: '',
@@ -47,7 +47,7 @@ describe.concurrent('commands that look and change', () => {
     const archived = await terminal.run(['archive'])
     const { stdout } = await terminal.run(['chat'], { stdin: 'What is my name?\n', env: DEMO })
     expect([reset, archived, stdout]).toEqual([
-      { exitCode: 0, stdout: 'The next message of terminal/default begins a fresh session.\n', stderr: '' },
+      { exitCode: 0, stdout: 'The next message in terminal/default starts a fresh session.\n', stderr: '' },
       {
         exitCode: 0,
         stdout: `Wrote 1 day of 1 conversation to ${join(terminal.home, '.aetheel/archive')}\n`,
@@ -58,7 +58,7 @@ describe.concurrent('commands that look and change', () => {
   })
 
   it.for([
-    ['queue', 'Nothing waits, and nothing has failed.\n'],
+    ['queue', 'Nothing is waiting, and nothing has failed.\n'],
     ['sessions', 'There are no sessions.\n'],
     ['runs', 'No agent has run yet.\n'],
   ])('say that there is nothing yet: %s', async ([name = '', nothing], test) => {

@@ -19,9 +19,9 @@ it('lists the people let in by a command, and removes one by name or id, on reco
   const audit = (await store.audit.list(9)).map(({ actor, action, subject }) => [actor, action, subject])
   expect([listed.split('\n'), removed, missing, await peopleList(store, OPTIONS), audit]).toEqual([
     ['CHANNEL  ID   AGE    BY     NAME', 'discord  100  3 min  owner  ada', 'discord  200  3 min  owner  ben'],
-    ['ben', 'ada'].map((name) => `${name} may no longer talk, unless the configuration says otherwise.`),
-    'Nobody called ada was let in by /allow. "aetheel people" lists those who were.',
-    'Nobody was let in by /allow. Who else may talk is in the configuration.',
+    ['ben', 'ada'].map((name) => `${name} no longer has access, unless the configuration grants it.`),
+    'Nobody called ada was let in with /allow. "aetheel people" lists those who were.',
+    'Nobody was let in with /allow. The configuration says who else may talk.',
     [
       ['terminal', 'access.disallow', 'discord/100'],
       ['terminal', 'access.disallow', 'discord/200'],

@@ -8,7 +8,7 @@ import { Terminal } from '../../kit/terminal.js'
 
 const LABEL = 'rdev.orchard9.ai/agent-provider'
 
-/** Writes down when it begins and when it is ended, and works until then. */
+/** Records when it begins and when it is ended, and works until then. */
 const WORKER = (journal: string): string => `#!/usr/bin/env node
 import { appendFileSync } from 'node:fs'
 if (process.argv.includes('--version')) { console.log('2.1.9 (Claude Code)'); process.exit() }
@@ -57,7 +57,7 @@ it('projects discover finds pods, beside a gateway that knows them at once', asy
     0,
     [
       ['PROJECT', 'AGENT', 'RESULT', 'POD'],
-      ['lab-0', 'claude, as cursor is unknown', 'new', 'the pod lab-0 (namespace agents)'],
+      ['lab-0', 'claude, because cursor is unknown', 'new', 'the pod lab-0 (namespace agents)'],
       ['web-0', 'claude', 'new', 'the pod web-0 (namespace agents)'],
     ],
     `Looking for pods with the label ${LABEL} in the namespace agents …\nFound 2 pods.\n`,

@@ -27,7 +27,7 @@ describe('projects create', () => {
       audit: await store.audit.list(5),
     }))
     expect([said, projects, audit, existsSync(join(root, 'my-tool/tool/__init__.py'))]).toEqual([
-      `Made the project my-tool in ${join(root, 'my-tool')}`,
+      `Created the project my-tool in ${join(root, 'my-tool')}`,
       [
         {
           id: 'my-tool',
@@ -70,8 +70,8 @@ describe('projects create', () => {
     const shown = await look((store) => projectsShow(store, 'web', false))
     expect([said, listed.split('\n').map((row) => row.split(/ {2,}/).at(-1)), shown.split('\n').slice(2, 4)]).toEqual([
       [
-        'Made the project web-0 in /workspace in the pod web-0',
-        'Made the project web in /srv in the pod with app=web (container agent, namespace agents, context dev)',
+        'Created the project web-0 in /workspace in the pod web-0',
+        'Created the project web in /srv in the pod with app=web (container agent, namespace agents, context dev)',
       ],
       [
         'DIRECTORY',
@@ -83,11 +83,11 @@ describe('projects create', () => {
   })
 
   it.each<[ProjectFlags, string]>([
-    [{ directory: 'web', namespace: 'agents' }, '--namespace belongs to --pod or --pod-selector.'],
+    [{ directory: 'web', namespace: 'agents' }, '--namespace needs --pod or --pod-selector.'],
     [{ pod: 'a', podSelector: 'b' }, 'pod: needs either "name" or "selector", not both.'],
     [{ pod: 'a', directory: 'web' }, 'directory: must be an absolute path in the pod, such as /workspace.'],
-    [{ directory: 'web', ref: 'main' }, '--ref belongs to --git.'],
-    [{ directory: 'web', variable: ['a=b'] }, '--variable belongs to --template.'],
+    [{ directory: 'web', ref: 'main' }, '--ref needs --git.'],
+    [{ directory: 'web', variable: ['a=b'] }, '--variable needs --template.'],
     [{ template: 'empty', variable: ['a'] }, '--variable a: write it as name=value.'],
     [{ template: 'empty', variable: ['=a'] }, '--variable =a: write it as name=value.'],
     [{}, 'A project needs exactly one of directory, git, template and pod.'],
@@ -114,7 +114,7 @@ describe('projects list and show', () => {
     await create({ id: 'web', name: 'The web', template: 'empty' })
     const rows = (await look((store) => projectsList(store, options))).split('\n').map((row) => row.split(/ {2,}/))
     expect([empty, rows]).toEqual([
-      'There are no projects. "aetheel projects create" makes one.',
+      'There are no projects. "aetheel projects create" creates one.',
       [
         ['ID', 'NAME', 'AGENT', 'DEFINED IN', 'DIRECTORY'],
         ['web', 'The web', 'codex', '-', join(root, 'web')],
@@ -132,11 +132,11 @@ describe('projects list and show', () => {
       ['Directory', join(root, 'web')],
       ['Agent', 'codex'],
       ['Model', 'la rge'],
-      ['Tools', 'those of ALLOWED_TOOLS'],
-      ['Time limit', 'that of QUERY_TIMEOUT_MS'],
-      ['Turns', 'that of BACKEND_MAX_TURNS'],
+      ['Tools', 'from ALLOWED_TOOLS'],
+      ['Time limit', 'from QUERY_TIMEOUT_MS'],
+      ['Turn limit', 'from BACKEND_MAX_TURNS'],
       ['Trusted', 'yes'],
-      ['Permissions', 'those of AGENT_PERMISSIONS'],
+      ['Permissions', 'from AGENT_PERMISSIONS'],
       ['Defined in', 'the database'],
     ])
   })
@@ -154,7 +154,7 @@ describe('projects list and show', () => {
   it('knows no other', async () => {
     const { look } = setup()
     await expect(look((store) => projectsShow(store, 'nope', false))).rejects.toEqual(
-      new GatewayError('not_found', 'There is no project nope. "aetheel projects list" shows them.'),
+      new GatewayError('not_found', 'There is no project nope. "aetheel projects list" lists them.'),
     )
   })
 })

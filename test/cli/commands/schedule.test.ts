@@ -19,7 +19,7 @@ async function setup(heartbeat?: object) {
   return new ScheduleStage(store, scheduleConfig(heartbeat), START)
 }
 
-/** A gateway that answers so. */
+/** A gateway that gives this answer. */
 async function gateway(handlers: Partial<Handlers>): Promise<string> {
   const home = temporaryDirectory()
   const server = await startControlServer(socketPath(home), handlers, SILENT_LOG)
@@ -44,12 +44,12 @@ describe('aetheel heartbeat status', () => {
     stage.now += 60_000
     expect(await heartbeatReport(stage.store, stage.config, { isJson: false, now: stage.now })).toEqual(
       `every         30 minutes
-told to       terminal:ops
-next          when a gateway runs: aetheel start
-last look     60 s ago. The last heartbeat found nothing, and heartbeat.md has not changed.
-last beat     31 min ago, nothing to tell
+to            terminal:ops
+next          once a gateway runs: aetheel start
+last check    60 s ago. The last heartbeat found nothing, and heartbeat.md has not changed.
+last run      31 min ago, nothing to report
 tokens today  1,234 of 10,000 in 1 turn
-cost today    not told by the agent`,
+cost today    not reported by the agent`,
     )
   })
 
@@ -59,7 +59,7 @@ cost today    not told by the agent`,
     const work = await stage.take()
     if (work) await stage.fail(work)
     const report = await heartbeatReport(stage.store, stage.config, { isJson: false, now: stage.now })
-    expect(report).toContain('last beat     0 s ago, failed: auth: Not logged in')
+    expect(report).toContain('last run      0 s ago, failed: auth: Not logged in')
   })
 
   it('has everything as JSON, too', async () => {
@@ -72,14 +72,14 @@ cost today    not told by the agent`,
 describe('aetheel heartbeat run', () => {
   it('says that the agent looks', async () => {
     const home = await gateway({ 'heartbeat.run': async () => ({ status: 'begun', messageId: '0123456789' }) })
-    expect(await heartbeatRun(home, false)).toEqual('The agent looks now, as message 01234567.')
+    expect(await heartbeatRun(home, false)).toEqual('Started a heartbeat, as message 01234567.')
   })
 
   it('says what speaks against it, and how to have it all the same', async () => {
     const note = 'heartbeat.md is missing or lists nothing to do.'
     const home = await gateway({ 'heartbeat.run': async () => ({ status: 'skipped', reason: 'no-file', note }) })
     await expect(heartbeatRun(home, false)).rejects.toThrow(
-      `The agent was not woken. ${note} To wake it all the same: --force`,
+      `Started no heartbeat. ${note} To start one anyway, use --force.`,
     )
   })
 })
@@ -89,7 +89,7 @@ describe('aetheel cron list', () => {
 
   it('says how to begin if there are none', async () => {
     const { store, now } = await setup()
-    expect(await cronList(store, { ...options, now })).toEqual('There are no jobs. "aetheel cron add" makes one.')
+    expect(await cronList(store, { ...options, now })).toEqual('There are no jobs. "aetheel cron add" adds one.')
   })
 
   it('shows when each comes, and what became of the last time', async () => {
@@ -104,12 +104,12 @@ describe('aetheel cron list', () => {
     await stage.answerAll('Done')
     const afterwards = await cronList(stage.store, { ...options, now: stage.now + 60_000 })
     expect([working, afterwards].map((text) => text.replaceAll(/^[0-9a-f]{8}/gm, 'xxxxxxxx'))).toEqual([
-      `ID        NAME  SCHEDULE     NEXT                              TO            LAST       WORK
-xxxxxxxx  mail  0 9 * * *    2026-06-02 09:00 (Europe/Berlin)  terminal:ops  never      Look
-xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  worked on  $ make -k`,
+      `ID        NAME  SCHEDULE     NEXT                              TO            LAST     WORK
+xxxxxxxx  mail  0 9 * * *    2026-06-02 09:00 (Europe/Berlin)  terminal:ops  never    Look
+xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  running  $ make -k`,
       `ID        NAME  SCHEDULE     NEXT                              TO            LAST                                      WORK
 xxxxxxxx  mail  0 9 * * *    2026-06-02 09:00 (Europe/Berlin)  terminal:ops  never                                     Look
-xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  60 s ago, left out: The previous run ha…  $ make -k`,
+xxxxxxxx  slow  */5 * * * *  2026-06-01 10:15 (UTC)            terminal:ops  60 s ago, skipped: The previous run had…  $ make -k`,
     ])
   })
 })
@@ -177,12 +177,12 @@ describe.concurrent('the command line', () => {
     running.kill('SIGTERM')
     await running.exited
     expect([added.stdout, done.stdout, sent.exitCode, jobs, status.stdout, removed.stdout]).toEqual([
-      expect.stringMatching(/^The job list is kept\. It comes next at \d{4}-01-01 09:00 \(Europe\/Berlin\)\.\n$/),
-      expect.stringMatching(/^The job list is done now, as message [0-9a-f]{8}\.\n$/),
+      expect.stringMatching(/^Added the job list\. It runs next at \d{4}-01-01 09:00 \(Europe\/Berlin\)\.\n$/),
+      expect.stringMatching(/^Started the job list, as message [0-9a-f]{8}\.\n$/),
       0,
       [expect.objectContaining({ work: { command: ['ls', '-a', '/nowhere'] }, lastState: 'answered' })],
       'Heartbeats are off. Set heartbeat.everyMinutes and heartbeat.to in the configuration file.\n',
-      'The job list is gone.\n',
+      'Removed the job list.\n',
     ])
   })
 })

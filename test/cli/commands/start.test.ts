@@ -24,8 +24,8 @@ describe.concurrent('aetheel start', () => {
         expect.stringMatching(
           /^Dashboard: http:\/\/127\.0\.0\.1:\d+; "aetheel dashboard" logs you in\. Documentation: http:.*\/docs$/,
         ),
-        `A token for everything is in ${join(terminal.home, '.aetheel', 'http-token')}`,
-        'Agents work without asking for permission: they may change and run everything that you may.',
+        `A token with full access is in ${join(terminal.home, '.aetheel', 'http-token')}`,
+        'Agents work without asking for permission: they can change and run anything that you can.',
         'Aetheel is running. Talk to it: aetheel chat',
       ],
       [],
@@ -41,7 +41,7 @@ describe.concurrent('aetheel start', () => {
       expect([await gateway.exited, gateway.stdout]).toEqual([
         0,
         expect.stringMatching(
-          /^No agent yet\. The agent claude cannot be used\. [^]*The dashboard has the first steps\.$/m,
+          /^No agent yet\. The agent claude cannot be used\. [^]*The dashboard shows the first steps\.$/m,
         ),
       ])
     },
@@ -81,13 +81,13 @@ describe.concurrent('aetheel start', () => {
     const gateway = await terminal.startGateway({})
     terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}', queryTimeoutMs: 1000, leaseMs: 5000 }`)
     await gateway.printed(
-      'The configuration has changed: queryTimeoutMs\nChanged, and in use after the next start: leaseMs\n',
+      'Configuration reloaded: queryTimeoutMs\nChanged, takes effect after a restart: leaseMs\n',
     )
     terminal.write('aetheel.json5', `{ backendCliPath: 'no-such-agent' }`)
-    await gateway.printed('so the one before stays in use:\nThe agent claude cannot be used. ')
+    await gateway.printed('so the previous settings stay in use:\nThe agent claude cannot be used. ')
     terminal.write('aetheel.json5', `{ queryTimeout: 1000 }`)
     await gateway.printed(
-      `so the one before stays in use:\n${file}: queryTimeout: unknown key; did you mean "queryTimeoutMs"?\n`,
+      `so the previous settings stay in use:\n${file}: queryTimeout: unknown key; did you mean "queryTimeoutMs"?\n`,
     )
     gateway.kill('SIGTERM')
     expect(await gateway.exited).toBe(0)
@@ -191,7 +191,7 @@ describe.concurrent('aetheel start', () => {
     await gateway.printed('Stopping')
     gateway.kill('SIGTERM')
     const exitCode = await gateway.exited
-    await chat.printed('The gateway has gone.')
+    await chat.printed('Lost the connection to the gateway.')
     chat.kill('SIGTERM')
     await chat.exited
     await test.expect.poll(() => terminal.processes()).toEqual([])

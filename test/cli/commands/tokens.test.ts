@@ -19,7 +19,7 @@ describe('tokens create', () => {
     const [token = '', advice] = printed.split('\n')
     const id = expect.any(String)
     expect([advice, await store.tokens.find(hashOf(token)), await store.audit.list(9)]).toEqual([
-      'It is shown this once; keep it where others cannot read it.',
+      'It is shown only once. Keep it where others cannot read it.',
       {
         id,
         name: 'CI',
@@ -71,7 +71,7 @@ describe('tokens list', () => {
   it('says so if there are none', async () => {
     const { store } = await setup()
     const options = { limit: 50, isJson: false, width: 120, now: START_AT }
-    expect(await tokensList(store, options)).toBe('There are no tokens. "aetheel tokens create" makes one.')
+    expect(await tokensList(store, options)).toBe('There are no tokens. "aetheel tokens create" creates one.')
   })
 })
 
@@ -81,7 +81,7 @@ describe('tokens revoke', () => {
     await addFirst()
     const printed = await tokensRevoke(dependencies, 'first')
     expect([printed, await store.tokens.list(), existsSync(join(home, 'http-token'))]).toEqual([
-      'The token first is worth nothing from now on.',
+      'Revoked the token first.',
       [],
       false,
     ])
@@ -102,8 +102,8 @@ describe('tokens revoke', () => {
       ['CI', 'none'].map((id) => tokensRevoke(dependencies, id).catch((error: Error) => error.message)),
     )
     expect(problems).toEqual([
-      'More than one token is meant by CI. Type more of its id.',
-      'There is no token none. "aetheel tokens list" shows them.',
+      'More than one token matches CI. Type more of its id.',
+      'There is no token none. "aetheel tokens list" lists them.',
     ])
   })
 })
@@ -126,7 +126,7 @@ describe('tokens rotate', () => {
     const token = readFileSync(join(home, 'http-token'), 'utf8').trim()
     expect([token === first, printed, (await store.tokens.find(hashOf(token)))?.name]).toEqual([
       false,
-      `The new token stands in ${join(home, 'http-token')}. The one before is worth nothing from now on.`,
+      `The new token is in ${join(home, 'http-token')}. The previous token no longer works.`,
       'first',
     ])
   })

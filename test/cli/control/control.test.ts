@@ -52,14 +52,14 @@ it('reports an internal error, and logs it', async () => {
   })
   const error = await client.call('status', {}).catch((thrown: unknown) => thrown)
   expect([error, logged]).toEqual([
-    new GatewayError('internal', 'The gateway could not do it: x is undefined. Its log says more.'),
+    new GatewayError('internal', 'The gateway failed: x is undefined. See its log.'),
     [['control.failed', { method: 'status', error: 'x is undefined' }]],
   ])
 })
 
 it.for<[string, string, string]>([
-  ['a method of another version', '{"id":7,"method":"nope"}', 'The gateway knows no method "nope", only status'],
-  ['a method of every object', '{"id":7,"method":"toString"}', 'The gateway knows no method "toString"'],
+  ['a method of another version', '{"id":7,"method":"nope"}', 'Unknown method "nope". Known: status'],
+  ['a method of every object', '{"id":7,"method":"toString"}', 'Unknown method "toString"'],
   ['parameters that are missing', '{"id":7,"method":"queue.retry"}', 'queue.retry: id: '],
   [
     'a name with control characters',
@@ -83,7 +83,7 @@ it('answers garbage with an error, and continues', async () => {
   const answers = await exchange(path, 'GET / HTTP/1.1\r\n\r\n[]\n{"id":1,"method":"status"}\n')
   const refusal = {
     id: null,
-    error: { code: 'request_invalid', message: expect.stringContaining('cannot be understood') },
+    error: { code: 'request_invalid', message: expect.stringContaining('Invalid request.') },
   }
   expect(answers).toEqual([refusal, refusal, { id: 1, result: STATUS }])
 })
@@ -105,7 +105,7 @@ it('refuses a line that is too long, and hurts nobody else by it', async () => {
 it('does not send a request that is too long', async () => {
   const { client } = await setup()
   const call = client.call('chat.command', { address: 'x', author: 'y', line: 'x'.repeat(MAX_REQUEST_BYTES) })
-  await expect(call).rejects.toThrow('That is too long: more than 8 MiB. Put it in a file and name the file.')
+  await expect(call).rejects.toThrow('That is longer than 8 MiB. Put it in a file and name the file.')
 })
 
 it('pushes to whoever has attached, until they leave', async () => {
@@ -192,7 +192,7 @@ it('answers pending requests before it closes', async () => {
   expect(await call).toEqual(STATUS)
   await closed
   await client.closed
-  await expect(client.call('status', {})).rejects.toThrow('The gateway is not there any more.')
+  await expect(client.call('status', {})).rejects.toThrow('The gateway is no longer connected.')
 })
 
 async function setup(handlers: Partial<Handlers> = {}, prepare: (path: string) => void = () => {}) {

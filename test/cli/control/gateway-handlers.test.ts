@@ -55,7 +55,7 @@ it.each<[string, NodeJS.ProcessEnv]>([
   expect([error, await gateway.store.inbox.listOpen(9)]).toEqual([
     new GatewayError(
       'config_invalid',
-      'There is nowhere to say the answer. Set OUTPUT_CHANNEL_ID to a channel of Discord, and DISCORD_BOT_TOKEN.',
+      'There is nowhere to send the answer. Set DISCORD_BOT_TOKEN, and OUTPUT_CHANNEL_ID to a Discord channel.',
     ),
     [],
   ])

@@ -9,8 +9,8 @@ it.each<[what: string, probe: AgentProbe, chosen: string[], other: string[]]>([
   [
     'logged in',
     { ...FOUND, model: 'gpt-6', login: { state: 'logged-in', how: 'ChatGPT', fix: 'codex login' } },
-    ['✓ codex (chosen): 1.2.3 at /bin/codex, live, model gpt-6, logged in by ChatGPT'],
-    ['✓ codex: 1.2.3 at /bin/codex, live, model gpt-6, logged in by ChatGPT'],
+    ['✓ codex (chosen): 1.2.3 at /bin/codex, live, model gpt-6, logged in with ChatGPT'],
+    ['✓ codex: 1.2.3 at /bin/codex, live, model gpt-6, logged in with ChatGPT'],
   ],
   [
     'logged out',
@@ -92,13 +92,13 @@ it.each<[what: string, probe: AgentProbe, chosen: string[], other: string[]]>([
       whyNotLive: 'Each turn has a process of its own.',
     },
     [
-      '! codex (chosen): 1.2.3 at /bin/codex, live, logged in by ChatGPT',
+      '! codex (chosen): 1.2.3 at /bin/codex, live, logged in with ChatGPT',
       '    Version 1.2.3 is old.',
       '    Run: npm install -g @openai/codex',
       '    Each turn has a process of its own.',
     ],
     [
-      '! codex: 1.2.3 at /bin/codex, live, logged in by ChatGPT',
+      '! codex: 1.2.3 at /bin/codex, live, logged in with ChatGPT',
       '    Version 1.2.3 is old.',
       '    Run: npm install -g @openai/codex',
       '    Each turn has a process of its own.',
@@ -119,8 +119,8 @@ it.each<[what: string, probe: AgentProbe, chosen: string[], other: string[]]>([
   [
     'a server that is not reached',
     { isFound: false, path: 'http://127.0.0.1:4096', problems: ['Nobody listens.'] },
-    ['✗ codex (chosen): not reached at http://127.0.0.1:4096', '    Nobody listens.'],
-    ['! codex: not reached at http://127.0.0.1:4096', '    Nobody listens.'],
+    ['✗ codex (chosen): not reachable at http://127.0.0.1:4096', '    Nobody listens.'],
+    ['! codex: not reachable at http://127.0.0.1:4096', '    Nobody listens.'],
   ],
 ])('%s', (_what, probe, chosen, other) => {
   const agents = [{ backend: named('codex'), probe }]

@@ -28,7 +28,7 @@ it('says which directories are missing, of the file and of the database, and how
       `✗ Directories: workingDir: the directory ${directory}/nope does not exist`,
       `    Run: mkdir -p ${directory}/nope`,
       `✗ Directories: project file: ${file} is not a directory`,
-      '    Name a directory.',
+      '    Choose a directory.',
       "✗ Directories: project made: the directory /nope/it's here does not exist",
       String.raw`    Run: mkdir -p '/nope/it'\''s here'`,
     ].join('\n'),

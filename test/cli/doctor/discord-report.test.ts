@@ -7,10 +7,10 @@ import { inviteLink } from '../../../src/cli/discord-needs.js'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { FakeDiscord } from '../../channels/discord/fake-discord.js'
 
-const ROLES_ADVICE = '    Give them to the role of the bot: Server Settings, Roles, or the permissions of a channel'
+const ROLES_ADVICE = "    Give them to the bot's role: in Server Settings, Roles, or in the channel's permissions"
 const SIGHT_ADVICE =
-  '    Give the role of the bot "View Channels" there, add the bot to that server, or copy the id again'
-const OWNER_ONLY = '✓ Discord: nobody but the owner (owner) may talk to it; docs/discord.md says how to let others in'
+  '    Give the bot\'s role "View Channels" there, add the bot to that server, or check the id'
+const OWNER_ONLY = '✓ Discord: only the owner (owner) may talk to it; to let others in, see docs/discord.md'
 
 describe.concurrent('discordReport', () => {
   it('has one line when Discord is not configured', async () => {
@@ -30,8 +30,8 @@ describe.concurrent('discordReport', () => {
     expect(report).toEqual({
       text: [
         `✓ Discord: the token works; the bot is aetheel (${discord.bot.id})`,
-        '✓ Discord: the bot may read messages',
-        `✓ Discord: server Team (${guild.id}): 2 channels, with every permission`,
+        '✓ Discord: the bot can read messages',
+        `✓ Discord: server Team (${guild.id}): 2 channels, with all permissions`,
         '✓ Discord: outputChannelId: #output can be reached',
         OWNER_ONLY,
       ].join('\n'),
@@ -45,9 +45,9 @@ describe.concurrent('discordReport', () => {
     expect(await discordReport(configOf(discord))).toEqual({
       text: [
         `✓ Discord: the token works; the bot is aetheel (${discord.bot.id})`,
-        '✗ Discord: the bot may not read messages, so the gateway does not serve Discord',
-        `    Switch "Message Content Intent" on and save: https://discord.com/developers/applications/${discord.bot.id}/bot`,
-        '✗ Discord: the bot is in no server',
+        '✗ Discord: the bot cannot read messages, so the gateway does not serve Discord',
+        `    Turn on "Message Content Intent" and save: https://discord.com/developers/applications/${discord.bot.id}/bot`,
+        '✗ Discord: the bot is not in any server',
         `    Add it with this link: ${await inviteLink(discord.bot.id)}`,
         OWNER_ONLY,
       ].join('\n'),
@@ -68,9 +68,9 @@ describe.concurrent('discordReport', () => {
     expect([isHealthy, text.split('\n').slice(2)]).toEqual([
       true,
       [
-        `! Discord: server Team (${guild.id}): 2 channels, and permissions are missing`,
-        '    "Send Messages" in #rules: without it, it cannot answer there',
-        '    "Add Reactions" everywhere: without it, it cannot mark a message as seen',
+        `! Discord: server Team (${guild.id}): 2 channels, permissions missing`,
+        '    "Send Messages" in #rules: without it, the bot cannot answer there',
+        '    "Add Reactions" everywhere: without it, the bot cannot mark a message as seen',
         ROLES_ADVICE,
         OWNER_ONLY,
       ],
@@ -90,12 +90,12 @@ describe.concurrent('discordReport', () => {
     expect([isHealthy, text.split('\n').slice(2)]).toEqual([
       false,
       [
-        `✗ Discord: server Team (${guild.id}): 2 channels, and permissions are missing`,
-        '    "Create Public Threads" in #dev: without it, it cannot open a thread for a mention',
+        `✗ Discord: server Team (${guild.id}): 2 channels, permissions missing`,
+        '    "Create Public Threads" in #dev: without it, the bot cannot open a thread for a mention',
         ROLES_ADVICE,
-        `✗ Discord: projects.web.discordChannels: the bot does not see #hidden (${hidden.id})`,
+        `✗ Discord: projects.web.discordChannels: the bot cannot see #hidden (${hidden.id})`,
         SIGHT_ADVICE,
-        '✗ Discord: projects.web.discordChannels: the bot does not see a channel 100000000000000001',
+        '✗ Discord: projects.web.discordChannels: the bot cannot see the channel 100000000000000001',
         SIGHT_ADVICE,
         OWNER_ONLY,
       ],
@@ -125,26 +125,26 @@ describe.concurrent('discordReport', () => {
     expect([isHealthy, text.split('\n').slice(2)]).toEqual([
       false,
       [
-        `✓ Discord: server Team (${guild.id}): 1 channel, with every permission`,
-        `✗ Discord: discordGuilds: the bot is in no server ${none}`,
-        `    Add it with ${await inviteLink(discord.bot.id)}, or take it out`,
+        `✓ Discord: server Team (${guild.id}): 1 channel, with all permissions`,
+        `✗ Discord: discordGuilds: the bot is not in the server ${none}`,
+        `    Add it with ${await inviteLink(discord.bot.id)}, or remove the id`,
         `✗ Discord: discordChannels: #Texts (${category.id}) is not a text channel`,
-        '    Name a text channel',
+        '    Use a text channel',
         `✗ Discord: discordChannels: ${guild.id} is the server Team`,
-        '    Name one of its channels',
+        '    Use the id of one of its channels',
         '✗ Discord: discordChannels: "Send Messages" is missing in #talk',
-        '    Give it to the role of the bot there',
-        `! Discord: discordOwnerId: ${none} is in no server of the bot`,
-        '    Copy the id again, let them join, or take it out',
-        `! Discord: discordUsers: ${none} is in no server of the bot`,
-        '    Copy the id again, let them join, or take it out',
+        "    Give it to the bot's role there",
+        `! Discord: discordOwnerId: ${none} is in none of the bot's servers`,
+        '    Check the id, have them join, or remove the id',
+        `! Discord: discordUsers: ${none} is in none of the bot's servers`,
+        '    Check the id, have them join, or remove the id',
         `✗ Discord: discordRoles: ${guild.id} is @everyone of Team, which lets nobody in`,
-        '    Name it in discordGuilds instead',
-        `! Discord: discordRoles: no server of the bot has a role ${none}`,
-        '    Copy the id again, or take it out',
-        `✗ Discord: outputChannelId: the bot does not see a channel ${none}`,
+        '    Put it in discordGuilds instead',
+        `! Discord: discordRoles: none of the bot's servers has the role ${none}`,
+        '    Check the id, or remove it',
+        `✗ Discord: outputChannelId: the bot cannot see the channel ${none}`,
         SIGHT_ADVICE,
-        `✓ Discord: the owner (${none}) may talk to it, and those of discordUsers and discordRoles in the places of discordGuilds and discordChannels`,
+        `✓ Discord: these may talk to it: the owner (${none}); everyone in discordUsers and discordRoles, within discordGuilds and discordChannels`,
       ],
     ])
   })
@@ -174,7 +174,7 @@ describe.concurrent('discordReport', () => {
     discord.resumeDelivery()
     await discord.waitFor(() => !discord.isConnected)
     expect(report).toEqual({
-      text: '✗ Discord did not answer within 0.5 s: check the network, a firewall that stops WebSockets, and https://discordstatus.com',
+      text: '✗ Discord did not answer within 0.5 s. Check the network, any firewall that blocks WebSockets, and https://discordstatus.com',
       isHealthy: false,
     })
   })
@@ -203,19 +203,19 @@ describe('discordFindings', () => {
     const people = ['ben', 'cat']
     const configs = [{}, { discordUsers: ['3'] }, { discordGuilds: [guild.id] }]
     expect(configs.map((config) => audience(config, people))).toEqual([
-      'the owner (ada) may talk to it, and ben, cat by /allow',
-      'the owner (ada) may talk to it, and those of discordUsers, and ben, cat by /allow',
-      'the owner (ada) may talk to it, and everybody in the places of discordGuilds, and ben, cat by /allow',
+      'these may talk to it: the owner (ada); ben, cat (let in with /allow)',
+      'these may talk to it: the owner (ada); everyone in discordUsers; ben, cat (let in with /allow)',
+      'these may talk to it: the owner (ada); everyone, within discordGuilds; ben, cat (let in with /allow)',
     ])
   })
 
   it.each([
-    [{}, 'nobody but the owner (ada) may talk to it; docs/discord.md says how to let others in'],
-    [{ discordUsers: ['3'] }, 'the owner (ada) may talk to it, and those of discordUsers'],
-    [{ discordGuilds: [guild.id] }, 'the owner (ada) may talk to it, and everybody in the places of discordGuilds'],
+    [{}, 'only the owner (ada) may talk to it; to let others in, see docs/discord.md'],
+    [{ discordUsers: ['3'] }, 'these may talk to it: the owner (ada); everyone in discordUsers'],
+    [{ discordGuilds: [guild.id] }, 'these may talk to it: the owner (ada); everyone, within discordGuilds'],
     [
       { discordChannels: [general.id], discordUsers: ['3'] },
-      'the owner (ada) may talk to it, and those of discordUsers in the places of discordChannels',
+      'these may talk to it: the owner (ada); everyone in discordUsers, within discordChannels',
     ],
   ])('says who may talk with %j', (config, text) => {
     expect(audience(config)).toBe(text)
@@ -224,8 +224,8 @@ describe('discordFindings', () => {
   it('passes over a server that Discord has trouble with', () => {
     expect(findingsOf({}, { guilds: [{ ...guild, isAvailable: false, channels: [] }] })[0]).toEqual({
       mark: '!',
-      text: `server Team (${guild.id}): not available now`,
-      details: ['Discord has an outage: see https://discordstatus.com'],
+      text: `server Team (${guild.id}): unavailable now`,
+      details: ['Discord may have an outage: see https://discordstatus.com'],
     })
   })
 
@@ -234,7 +234,7 @@ describe('discordFindings', () => {
     expect(findingsOf({}, { guilds: [{ ...guild, channels: [unseen] }] })[0]).toEqual({
       mark: '!',
       text: `server Team (${guild.id}): the bot sees no channel`,
-      details: ['Give the role of the bot "View Channels" there'],
+      details: ['Give the bot\'s role "View Channels" there'],
     })
   })
 
@@ -253,7 +253,7 @@ describe('discordFindings', () => {
       missing: ['AttachFiles' as const],
     }))
     expect(findingsOf({}, { guilds: [{ ...guild, channels: [general, ...closed] }] })[0]?.details[0]).toBe(
-      '"Attach Files" in #c0, #c1, #c2, #c3, #c4 and 3 more: without it, it cannot send files',
+      '"Attach Files" in #c0, #c1, #c2, #c3, #c4 and 3 more: without it, the bot cannot send files',
     )
   })
 

@@ -1,4 +1,4 @@
-// One turn of an agent, told from what the real CLIs printed.
+// One turn of an agent, judged by what the real CLIs printed.
 
 import { expect, it } from 'vitest'
 import type { AgentLogin, BackendName } from '../../../src/backends/types.js'
@@ -76,7 +76,7 @@ it.each<[what: string, agent: BackendName, capture: string, text: string, detail
     'an unknown model',
     'claude',
     'error-unknown-model.json',
-    'claude: its model is unknown, or not for this login',
+    'claude: its model is unknown, or not available to this login',
     [expect.stringMatching(/^There's an issue with the selected model/), expect.stringMatching(/^Set another/)],
   ],
   ['anything else', 'opencode', 'run-error-e500.stdout.jsonl', 'opencode: mock internal failure', []],

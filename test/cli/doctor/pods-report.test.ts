@@ -29,7 +29,7 @@ it('looks into each pod for the agent of its project, of the file and of the dat
       '! Kubernetes: kubectl 1.20 is old. Update it.',
       '✓ Kubernetes: web: claude 2.1.9 (Claude Code) in the pod found (namespace agents), works in /srv',
       '✗ Kubernetes: api: codex cannot be started in the pod found (namespace agents)',
-      '    Put codex into its image, or give the project another agent.',
+      '    Install codex in its image, or choose another agent for the project.',
       '✓ Kubernetes: odd: claude 2.1.9 (Claude Code) in the pod found (namespace agents), works in /workspace',
       '✗ Kubernetes: old: There is no pod old-0. Check its name.',
     ].join('\n'),
@@ -65,7 +65,7 @@ function report({
   return podsReport({ agentBackend: 'codex', codeAgentDefault: 'claude', projects: file }, async () => listed, pods)
 }
 
-/** Where `old-0` is not, and anything else is the same pod. */
+/** `old-0` does not exist; every other name is the same pod. */
 function podsWith(versions: Record<string, string | undefined>, problems: string[]): Pick<Pods, 'open' | 'problems'> {
   return {
     problems: async () => problems,

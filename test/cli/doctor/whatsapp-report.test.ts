@@ -57,7 +57,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     [
       'a number that is no sender',
       (config) => ({ ...config, twilioWhatsappFrom: '+4930999999' }),
-      ['✗ WhatsApp: +4930999999 is no WhatsApp sender of this account', '    It has: whatsapp:+4930123456'],
+      ['✗ WhatsApp: +4930999999 is not a WhatsApp sender of this account', '    Its senders: whatsapp:+4930123456'],
     ],
     [
       'a sender that is not online, and a webhook for somebody else',
@@ -82,17 +82,17 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     [
       'the sandbox',
       (config) => ({ ...config, twilioWhatsappFrom: '+14155238886' }),
-      ['! WhatsApp: +14155238886 is the sandbox of Twilio', '/whatsapp/webhook'],
+      ['! WhatsApp: +14155238886 is Twilio\'s sandbox', '/whatsapp/webhook'],
     ],
     [
       'a gateway that does not run',
       (config) => config,
-      ['is not reached: ', '    Start the gateway, and check the tunnel'],
+      ['cannot be reached: ', '    Start the gateway, and check the tunnel'],
     ],
     [
       'no public URL',
       (_, stage) => stage.config({}, {}, false),
-      ['✓ WhatsApp: there is no publicUrl: Twilio is asked every 0.1 s'],
+      ['✓ WhatsApp: no publicUrl is set: Twilio is polled every 0.1 s'],
     ],
     [
       'an empty list of people',
@@ -102,7 +102,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     [
       'a list with everybody',
       (config) => allowing(config, ['*']),
-      ['! WhatsApp: everybody who knows the number may talk to the agent'],
+      ['! WhatsApp: anyone who knows the number may talk to the agent'],
     ],
     [
       'an agent that is not there',
@@ -112,12 +112,12 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     [
       'a directory that is not there',
       (_, stage) => stage.config({ cwd: '/nowhere/at/all' }),
-      ['✗ WhatsApp: the directory /nowhere/at/all does not exist', '    Make it, or set inbound.reply.cwd to another'],
+      ['✗ WhatsApp: the directory /nowhere/at/all does not exist', '    Create it, or set inbound.reply.cwd to another directory'],
     ],
     [
       'a command for voice messages that is not there',
       (_, stage) => stage.config({ transcribeAudio: { command: ['no-such-ear', '{{MediaPath}}'] } }),
-      ['✗ WhatsApp: no-such-ear was not found', '    Install it, or begin inbound.reply.transcribeAudio.command'],
+      ['✗ WhatsApp: no-such-ear was not found', '    Install it, or start inbound.reply.transcribeAudio.command'],
     ],
     [
       'a Twilio that is away',
@@ -142,7 +142,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
 
     expect([isHealthy, text]).toEqual([
       false,
-      expect.stringContaining('/whatsapp/webhook answers with status 200, and is not the gateway'),
+      expect.stringContaining('/whatsapp/webhook answers with status 200, but is not the gateway'),
     ])
   })
 
@@ -153,7 +153,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
 
     const { text } = await whatsAppReport({ ...config, twilioApiKey, twilioApiSecret, twilioAuthToken: 'new' })
 
-    expect(text).toContain('rejects what is signed with this Auth Token')
+    expect(text).toContain('rejects requests signed with this Auth Token')
   })
 })
 

@@ -20,10 +20,10 @@ import {
 } from './init-stage.js'
 
 const UP = '\u001B[A'
-const TOKEN = 'The token of the bot'
+const TOKEN = 'Bot token.'
 const UNCHECKED = 'The token could not be checked. What now?'
 const OWNER = 'Who may always talk to it?'
-const WAITING = 'The bot is in no server yet.'
+const WAITING = 'The bot is not in any server yet.'
 const CHANNEL = 'In which channel should people talk about this project?'
 
 describe.concurrent('aetheel init with Discord', () => {
@@ -34,7 +34,7 @@ describe.concurrent('aetheel init with Discord', () => {
     const dev = discord.addChannel(guild, { name: 'dev' })
     await person.answer(TOKEN, discord.token + ENTER)
     await person.answer('The bot is aetheel.', '')
-    await person.answer('It may read messages.', '')
+    await person.answer('It can read messages.', '')
     await person.answer(await inviteLink(discord.bot.id), '')
     await person.answer(OWNER, ENTER)
     await person.answer('The bot is in the server Team.', '')
@@ -86,7 +86,7 @@ describe.concurrent('aetheel init with Discord', () => {
   it('leaves a token in the environment', async (test) => {
     const { machine, discord, person } = await atDiscord(test, { isTokenSet: true })
     discord.addChannel(discord.addGuild())
-    await person.answer('taken from DISCORD_BOT_TOKEN', '')
+    await person.answer('Using the token in DISCORD_BOT_TOKEN', '')
     await person.answer(OWNER, ENTER)
     await person.answer(CHANNEL, ENTER)
     await person.exitCode
@@ -115,7 +115,7 @@ describe.concurrent('aetheel init with Discord', () => {
     await person.answer(UNCHECKED, DOWN + ENTER)
     await person.answer(TOKEN, `other.token${ENTER}`)
     await person.answer(UNCHECKED, DOWN + DOWN + ENTER)
-    await person.answer('Which user may always talk to it?', `ada${ENTER}`)
+    await person.answer('Id of the user who may always talk to it.', `ada${ENTER}`)
     await person.answer('is not a Discord id', `${CTRL_U}100000000000000001${ENTER}`)
     const exitCode = await person.exitCode
     const { discordBotToken, discordOwnerId } = machine.config()
@@ -129,10 +129,10 @@ describe.concurrent('aetheel init with Discord', () => {
     await person.answer(TOKEN, discord.token + ENTER)
     await person.answer(`https://discord.com/developers/applications/${discord.bot.id}/bot`, '')
     await person.answer('Is it on?', ENTER)
-    await person.answer('The bot may not read messages yet.', '')
+    await person.answer('The bot cannot read messages yet.', '')
     discord.applicationFlags = flags
     await person.answer('Is it on?', ENTER)
-    await person.answer('It may read messages.', '')
+    await person.answer('It can read messages.', '')
     await person.answer(OWNER, CTRL_C)
     expect(await person.exitCode).toBe(1)
   })
@@ -170,7 +170,7 @@ describe.concurrent('aetheel init with Discord', () => {
     const { machine, discord, person } = await atDiscord(test)
     await person.answer(TOKEN, discord.token + ENTER)
     await person.answer(OWNER, DOWN + ENTER)
-    await person.answer('The id of that user.', `100000000000000001${ENTER}`)
+    await person.answer('Id of that user.', `100000000000000001${ENTER}`)
     await person.answer(WAITING, ENTER)
     await person.exitCode
     expect(machine.config().discordOwnerId).toBe('100000000000000001')
@@ -205,8 +205,8 @@ describe.concurrent('aetheel init with Discord', () => {
 
   it('says before the token which switches the bot needs', async (test) => {
     const { person } = await atDiscord(test)
-    await person.answer('switch "Message Content Intent" on', '')
-    await person.answer('switch "Public Bot" off', '')
+    await person.answer('turn on "Message Content Intent"', '')
+    await person.answer('turn off "Public Bot"', '')
     await person.answer(TOKEN, CTRL_C)
     expect(await person.exitCode).toBe(1)
   })

@@ -24,7 +24,7 @@ export const AGENT = 'Which agent should answer?'
 export const PERMISSIONS = 'What may the agent do?'
 export const DIRECTORY = 'Which directory should it work in?'
 export const ID = 'What should this project be called?'
-export const DISCORD = 'Should people reach it on Discord?'
+export const DISCORD = 'Connect it to Discord?'
 
 /** A person's machine: a home, a directory to work in, and Codex. */
 export class Machine {

@@ -38,7 +38,7 @@ describe.concurrent('aetheel init without Discord', () => {
       check: configCheck({ environment: machine.environment, cwd: machine.project }),
       text: text.replace(/file:.*aetheel\.schema\.json/, 'file:…'),
       hasSchema: existsSync(new URL(/'(file:.*)'/.exec(text)?.[1] ?? 'file:///')),
-      said: person.screen().slice(person.screen().indexOf('Written:')),
+      said: person.screen().slice(person.screen().indexOf('Wrote ')),
     }).toEqual({
       exitCode: 0,
       mode: 0o600,
@@ -155,7 +155,7 @@ describe.concurrent('aetheel init without Discord', () => {
     const file = join(machine.project, 'team.json5')
     writeFileSync(file, '// ours')
     const person = machine.begin({ explicit: 'team.json5' })
-    await person.answer('team.json5 exists already', ENTER)
+    await person.answer('team.json5 already exists', ENTER)
     expect([await person.exitCode, readFileSync(file, 'utf8'), readdirSync(machine.project)]).toEqual([
       1,
       '// ours',
@@ -175,7 +175,7 @@ describe.concurrent('aetheel init without Discord', () => {
     await person.answer(DISCORD, 'n')
     await person.exitCode
     expect(person.screen()).toMatch(
-      /environment, which wins over the file: AGENT_BACKEND.*In this directory .*\/aetheel\.json5 is read instead/s,
+      /environment, which overrides the file: AGENT_BACKEND.*In this directory, .*\/aetheel\.json5 is used instead/s,
     )
   })
 
@@ -217,7 +217,7 @@ describe.concurrent('aetheel init without Discord', () => {
     await person.answer(ID, ENTER)
     await person.answer(DISCORD, 'n')
     expect([await person.exitCode, readdirSync(machine.home)]).toEqual([1, ['.aetheel']])
-    expect(person.screen()).toMatch(/aetheel\.json5 cannot be written: .* set AETHEEL_HOME to another\./)
+    expect(person.screen()).toMatch(/Cannot write .*aetheel\.json5: .* set AETHEEL_HOME to another directory\./)
   })
 
   it('says what to do instead if there is no terminal', async (test) => {

@@ -52,7 +52,7 @@ describe('the first start', () => {
     const machine = new Machine(test)
     const person = machine.meet({ variables: FREE })
     await person.answer(AGENT, '\u001B[A' + ENTER)
-    await person.answer('Pi has no way to ask', '')
+    await person.answer('Pi cannot ask', '')
     await person.answer(PERMISSIONS, DOWN + ENTER)
     await person.answer(AGENT, '\u001B[A' + ENTER)
     await person.answer(PERMISSIONS, ENTER)
@@ -97,9 +97,9 @@ describe('the first start', () => {
     for (const question of [AGENT, PERMISSIONS]) await person.answer(question, ENTER)
     await person.answer(DIRECTORY, `${CTRL_U}${readOnly}${ENTER}`)
     for (const other of [join(readOnly, 'below', 'it'), join(file, 'below', 'it')]) {
-      await person.answer('You may not write there: name another directory', `${CTRL_U}${other}${ENTER}`)
+      await person.answer('You cannot write there. Choose another directory', `${CTRL_U}${other}${ENTER}`)
     }
-    await person.answer('You may not write there: name another directory', CTRL_C)
+    await person.answer('You cannot write there. Choose another directory', CTRL_C)
     expect([await person.exitCode, readdirSync(machine.home)]).toEqual([1, []])
   })
 
@@ -108,7 +108,7 @@ describe('the first start', () => {
     const person = machine.meet({ cwd: machine.project, variables: { HTTP_HOST: '127.0.0.77' } })
     await occupy(test, '127.0.0.77', 7433)
     for (const question of [AGENT, PERMISSIONS, DIRECTORY, DISCORD]) await person.answer(question, ENTER)
-    await person.answer('listens on port 7433 already. Use 7434 for the dashboard?', ENTER)
+    await person.answer('Port 7433 is already in use. Use 7434 for the dashboard?', ENTER)
     expect([await person.exitCode, machine.config().httpPort]).toEqual([0, 7434])
   })
 
@@ -119,7 +119,7 @@ describe('the first start', () => {
     for (const question of [AGENT, PERMISSIONS, DIRECTORY, DISCORD]) await person.answer(question, ENTER)
     await person.answer('Use 7434 for the dashboard?', 'n')
     expect([await person.exitCode, readdirSync(machine.home)]).toEqual([1, []])
-    expect(person.screen()).toContain('Nothing was written. Set HTTP_PORT to a free one, or HTTP_ENABLED=false')
+    expect(person.screen()).toContain('Nothing was written. Set HTTP_PORT to a free port, or HTTP_ENABLED=false')
   })
 
   it('writes nothing when it is left at any question, and says how to go on', async (test) => {
@@ -131,7 +131,7 @@ describe('the first start', () => {
         for (const question of questions.slice(0, index)) await person.answer(question, ENTER)
         await person.answer(last, CTRL_C)
         const exitCode = await person.exitCode
-        return [exitCode, readdirSync(machine.home), person.screen().includes('Begin again with "aetheel".')]
+        return [exitCode, readdirSync(machine.home), person.screen().includes('Start again with "aetheel".')]
       }),
     )
     expect(ends).toEqual(questions.map(() => [1, [], true]))
