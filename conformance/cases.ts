@@ -313,7 +313,7 @@ const compact: Case = {
     if (!expected.compacts) {
       const { failure } = compacted.result
       assert.deepEqual([failure?.reason, stage.model.requests.length], ['refused', 2])
-      assert.match(failure?.message ?? '', / has no \/compact/)
+      assert.match(failure?.message ?? '', / does not support \/compact/)
       return `${cannot}refused, with a word to that effect`
     }
     assertAnswer(compacted.result, '', times(stage.model.requests.length - 2, expected.usage))

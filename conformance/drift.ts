@@ -103,18 +103,18 @@ async function renderAgent({ agent, pinned, installed, uninstallable, options, c
   const findings = [
     ...Object.entries(uninstallable).map(([version, reason]) => `${version} does not install: ${reason}`),
     ...list('new options', options.added),
-    ...list('options that are gone', options.removed),
-    ...list(`of these we pass, see ${ownSource}`, used),
+    ...list('removed options', options.removed),
+    ...list(`removed options that Aetheel passes, see ${ownSource}`, used),
     ...columns.flatMap(renderColumn),
   ]
   const head = `${agent.packageName}: ${installed === pinned ? `${pinned}, as pinned` : `${pinned} is pinned, ${installed} was tested`}`
-  return [head, ...(findings.length === 0 ? ['nothing has changed'] : findings).map((line) => `  ${line}`)].join('\n')
+  return [head, ...(findings.length === 0 ? ['no changes'] : findings).map((line) => `  ${line}`)].join('\n')
 }
 
 function renderColumn({ title, source, kinds, notUnderstood, failures }: ColumnDrift): string[] {
   const messages = [
     ...list('new kinds of messages', kinds.added),
-    ...list('kinds not seen any more', kinds.removed),
+    ...list('kinds of messages no longer seen', kinds.removed),
     ...list('not understood', notUnderstood),
   ]
   return [

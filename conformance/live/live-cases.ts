@@ -211,7 +211,7 @@ const memory: Case = {
     })
     const first = await stage.ask({ prompt: 'One?' })
     assert.deepEqual([outcome(first), pids.length], ['To One?', 1], 'no turn is cut off for it')
-    await stage.gateway.until('it has made place', async () => (await stage.sandbox.processes()).length === 0)
+    await stage.gateway.until('it has made room', async () => (await stage.sandbox.processes()).length === 0)
     const second = await stage.ask({ prompt: 'Two?', ...continuationOf(first) })
     assertGoesOn(stage, first, second)
     assert.equal(pids.length, 2, 'another process')
@@ -300,7 +300,7 @@ agent.on('exit', (code) => process.exit(code ?? 1))
     const notices = first.events.flatMap((event) => (event.type === 'notice' ? [event.content] : []))
     assert.ok(
       notices.some((notice) => notice.includes('half')),
-      'it is told as a notice',
+      'it is reported as a notice',
     )
     return 'told as notices; both turns answered by one process'
   },
@@ -394,7 +394,7 @@ async function rootOf(pids: number[]): Promise<number> {
     const [, parent] = /^PPid:\s*(\d+)/m.exec(status) ?? []
     if (parent !== undefined && !pids.includes(Number(parent))) return pid
   }
-  throw new Error('no agent runs')
+  throw new Error('no agent is running')
 }
 
 /** Claude reports its answer before it stores it. */

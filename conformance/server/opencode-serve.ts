@@ -61,5 +61,5 @@ async function listeningAt(server: ChildProcess & { stdout: NodeJS.ReadableStrea
   } finally {
     clearTimeout(timer)
   }
-  throw new Error('opencode serve does not say where it listens')
+  throw new Error('opencode serve did not print its address')
 }

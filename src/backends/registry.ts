@@ -52,7 +52,9 @@ export class BackendRegistry {
     const known = findBackendName(name)
     const own = known && this.get(known)
     const agent = own ?? this.default()
-    if (!agent) throw new GatewayError('backend_unknown', `The agent ${name} is not registered, and no other is.`)
+    if (!agent) {
+      throw new GatewayError('backend_unknown', `The agent ${name} is not registered, and neither is any other.`)
+    }
     return { agent, ...(!own && { missing: name }) }
   }
 

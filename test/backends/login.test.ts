@@ -51,7 +51,7 @@ const CLAUDE: Row[] = [
   ['a helper', { recording: 'login-helper.json' }, byAccount('its apiKeyHelper')],
   ['a token of its own', { recording: 'login-token.json' }, byAccount('an OAuth token')],
   ['a key of its own', { recording: 'login-api-key.json' }, byAccount('an API key')],
-  ['a cloud', { recording: 'login-bedrock.json' }, byAccount('credentials of bedrock')],
+  ['a cloud', { recording: 'login-bedrock.json' }, byAccount('bedrock credentials')],
   [
     'a version without the command',
     { prints: "error: unknown command 'auth'" },

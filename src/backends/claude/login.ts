@@ -44,7 +44,7 @@ function describe({ authMethod, apiProvider, subscriptionType }: JsonObject): st
     case 'claude.ai':
       return `a Claude account (${textOf(subscriptionType) ?? 'plan unknown'})`
     case 'third_party':
-      return `credentials of ${textOf(apiProvider) ?? 'a cloud'}`
+      return `${textOf(apiProvider) ?? 'cloud'} credentials`
     case 'api_key_helper':
       return 'its apiKeyHelper'
     case 'oauth_token':

@@ -159,7 +159,7 @@ class CodexConnection extends SharedConnection<CodexTurn> {
     try {
       await this.rpc.request('thread/backgroundTerminals/clean', { threadId })
     } catch (error) {
-      warm.warn(`A command that is still running could not be ended: ${messageOf(error)}`)
+      warm.warn(`A command that is still running could not be stopped: ${messageOf(error)}`)
     }
   }
 

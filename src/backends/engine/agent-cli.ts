@@ -234,8 +234,8 @@ export class AgentCli {
   #refusedCommand({ isCommand = false }: AgentRequest, { compaction }: Turn): Failed | undefined {
     const { label, supportsCommands } = this.#traits
     if (!isCommand || (compaction ? this.supportsCompact : supportsCommands)) return undefined
-    const what = compaction ? '/compact' : 'commands that a message could give'
-    return { reason: 'refused', message: `${label} has no ${what}.`, isLasting: true }
+    const what = compaction ? '/compact' : 'commands in messages'
+    return { reason: 'refused', message: `${label} does not support ${what}.`, isLasting: true }
   }
 
   /**
@@ -249,10 +249,10 @@ export class AgentCli {
     const version = await this.version(signal, turn.command)
     if (version === undefined) {
       const executable = turn.command?.executable ?? this.config.cliPath
-      return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${executable} --version\` answers.`
+      return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${executable} --version\` works.`
     }
     if (!isAtLeast(version, versions.oldestKnown)) {
-      return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
+      return `${label} ${version} is too old for an untrusted project. Update it to ${versions.oldestKnown} or newer.`
     }
     const own = this.definition.untrustedObstacle(turn)
     const versionOf = (git: string): Promise<string | undefined> => this.version(signal, { executable: git })
@@ -339,11 +339,11 @@ export class AgentCli {
     const { label, packageName } = this.#traits
     const cliPath = executable ?? this.config.cliPath
     const problem = existsSync(cliPath) ? 'is not an executable file' : 'was not found'
-    const install = `Install it (npm install -g ${packageName}) so that it is on the PATH`
+    const install = `Install it (npm install -g ${packageName}) and make sure it is on the PATH`
     const orPath =
       executable === undefined
-        ? 'or, for the agent that AGENT_BACKEND names, set BACKEND_CLI_PATH to where it is'
-        : 'or begin inbound.reply.command with the path of it'
+        ? 'or, for the agent in AGENT_BACKEND, set BACKEND_CLI_PATH to its path'
+        : 'or begin inbound.reply.command with its path'
     return `${label} CLI "${cliPath}" ${problem}. ${install}, ${orPath}.`
   }
 }
@@ -395,7 +395,7 @@ export function setByRun(
 }
 
 const BACKING_OFF =
-  'Each turn has a process of its own for now: one that should have stayed did not begin to listen. It is tried again.'
+  'Each turn starts a new process for now: the warm agent did not become ready. It will be tried again.'
 
 interface ModeInputs {
   mode: AgentMode
@@ -432,8 +432,8 @@ export function modeInUse(
 ): Pick<AgentProbe, 'mode' | 'whyNotLive'> {
   if (mode === 'oneshot') return { mode }
   if (mode === 'auto' && !isAtLeast(version, oldestKnown)) {
-    const what = version === undefined ? 'its version is not known' : `version ${version} is older than ${oldestKnown}`
-    return { mode: 'oneshot', whyNotLive: `Each turn has a process of its own: ${what}.` }
+    const what = version === undefined ? 'its version is unknown' : `version ${version} is older than ${oldestKnown}`
+    return { mode: 'oneshot', whyNotLive: `Each turn starts a new process: ${what}.` }
   }
   return isBackingOff ? { mode: 'oneshot', whyNotLive: BACKING_OFF } : { mode: 'live' }
 }

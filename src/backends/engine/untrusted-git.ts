@@ -63,7 +63,7 @@ export async function gitObstacle(
     const git = findExecutable('git', environment['PATH'] ?? '')
     const version = git === undefined ? undefined : await versionOf(git)
     if (git === undefined || !isAtLeast(version, OLDEST_GIT)) {
-      return `The project is untrusted, and its git settings cannot be looked at. Install git ${OLDEST_GIT} or newer.`
+      return `The project is untrusted, and its git settings cannot be checked. Install git ${OLDEST_GIT} or newer.`
     }
     for (const repository of repositories) {
       for (const name of ['config', 'config.worktree']) {
@@ -72,14 +72,14 @@ export async function gitObstacle(
         const settings = await readSettings(git, file, environment, signal)
         const harmful = await findHarmful(settings, repository, directory)
         if (harmful !== undefined) {
-          return `The project is untrusted, and ${file} sets ${harmful}, by which git may run a program or leave the project. Remove that setting, or trust the project.`
+          return `The project is untrusted, and ${file} sets ${harmful}, which can make git run a program or leave the project. Remove the setting, or trust the project.`
         }
       }
     }
     return undefined
   } catch (error) {
     const problem = messageOf(error).replace(/\.$/, '')
-    return `The project is untrusted, and its git settings could not be looked at: ${problem}. Put that right, or trust the project.`
+    return `The project is untrusted, and its git settings could not be checked: ${problem}. Fix that, or trust the project.`
   }
 }
 

@@ -122,7 +122,7 @@ export class GeminiBackend extends CliBackend {
   protected override warmDriver(): WarmDriver {
     return geminiWarmDriver(async (turn, place, signal) => {
       const hooks = await unsupportedHooks(place, signal, turn)
-      if (hooks.length > 0) throw new Error(`kept alive, Gemini does not run these hooks: ${hooks.join(', ')}`)
+      if (hooks.length > 0) throw new Error(`a warm Gemini CLI does not run these hooks: ${hooks.join(', ')}`)
       return {
         args: ['--acp', ...(turn.isAsking ? ASKING : YOLO), ...policyArgs(turn, place.files)],
         // No limit in the CLI: it would count the turns of the whole session.

@@ -25,7 +25,7 @@ async function loginOf(place: LoginPlace, directory: string, settings: JsonObjec
     case 'oauth-personal':
       return (await place.text(join(directory, 'oauth_creds.json'))) === undefined ? loggedOut() : byAccount()
     case 'compute-default-credentials':
-      return { state: 'logged-in', how: 'the credentials of this machine in Google Cloud', fix: FIX }
+      return { state: 'logged-in', how: "this machine's Google Cloud credentials", fix: FIX }
     case 'gateway':
       return { state: 'unknown', why: NEEDS_CHOICE, fix: FIX }
     case undefined:
@@ -33,7 +33,7 @@ async function loginOf(place: LoginPlace, directory: string, settings: JsonObjec
     default:
       return {
         state: 'unknown',
-        why: `Its settings choose a way to log in that is not known here: ${chosen}.`,
+        why: `Its settings choose an unknown login method: ${chosen}.`,
         fix: FIX,
       }
   }
@@ -75,18 +75,18 @@ function upwards(directory: string): string[] {
 
 /** A process of one turn refuses it, one that is kept alive does not. */
 const NEEDS_CHOICE =
-  'With GOOGLE_GEMINI_BASE_URL its settings.json must choose how to log in: {"security":{"auth":{"selectedType":"gemini-api-key"}}}.'
+  'With GOOGLE_GEMINI_BASE_URL, its settings.json must choose a login method: {"security":{"auth":{"selectedType":"gemini-api-key"}}}.'
 
 function loggedOut(): AgentLogin {
   return { state: 'logged-out', fix: FIX }
 }
 
 function inKeychain(): AgentLogin {
-  return { state: 'unknown', why: 'Its settings say that it has an API key, which may be in a keychain.', fix: FIX }
+  return { state: 'unknown', why: 'Its settings choose an API key, which may be in a keychain.', fix: FIX }
 }
 
 function byAccount(): AgentLogin {
-  const why = 'It has the login of a Google account. Since June 2026 only those of an organisation are accepted.'
+  const why = 'It is logged in with a Google account. Since June 2026, only organisation accounts are accepted.'
   return { state: 'unknown', why, fix: FIX }
 }
 

@@ -42,8 +42,8 @@ export async function* withWholeModel(
 function unknownModel(model: string, known: string[]): Failed {
   const likely = known.filter((name) => nameIn(name).includes(model) || model.includes(nameIn(name)))
   const named = (likely.length > 0 ? likely : known).slice(0, NAMED_MODELS).join(', ')
-  const advice = named === '' ? 'Name it so, such as openai/gpt-4o.' : `Some that it lists: ${named}.`
-  const message = `OpenCode names its models provider/model, and lists none called ${JSON.stringify(model)}. ${advice}`
+  const advice = `Use provider/model, such as ${named === '' ? 'openai/gpt-4o' : named}.`
+  const message = `OpenCode lists no model named ${JSON.stringify(model)}. ${advice}`
   return { reason: 'model_unknown', message, isLasting: true }
 }
 

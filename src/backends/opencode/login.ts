@@ -28,7 +28,7 @@ async function loginOf(place: LoginPlace, settings: JsonObject): Promise<AgentLo
   if (kept.length > 0) return loggedIn(`its login to ${kept.join(', ')}`)
   const providers = isObject(settings['provider']) ? Object.keys(settings['provider']) : []
   if (providers.length > 0) return loggedIn(`its settings of ${providers.join(', ')}`)
-  const why = 'It is logged in to no provider. Without one it has only the free models that OpenCode itself offers.'
+  const why = 'It is not logged in to any provider, so it has only the free models that OpenCode offers.'
   return { state: 'unknown', why, fix: OPENCODE_LOGIN }
 }
 

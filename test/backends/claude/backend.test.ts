@@ -137,7 +137,7 @@ describe('Claude Code is not started', () => {
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('claude', { sessionId })
-      const message = `${JSON.stringify(sessionId)} is not a session id of Claude.`
+      const message = `${JSON.stringify(sessionId)} is not a valid session id for Claude.`
       expect({ start, result }).toEqual({
         start: undefined,
         result: { isError: true, durationMs: 0, failure: { reason: 'session_lost', message, report: message } },

@@ -315,7 +315,7 @@ it('ends the commands that a turn left running, before the turn is over', async 
   expect([await turn.isDone(), turn.translation.verdict?.isError]).toEqual([true, false])
   expect(turn.events.at(-1)).toEqual({
     type: 'notice',
-    content: 'A command that is still running could not be ended: no such request',
+    content: 'A command that is still running could not be stopped: no such request',
   })
 })
 

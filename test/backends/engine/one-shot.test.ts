@@ -198,7 +198,7 @@ describe('a flood of lines that are no JSON', () => {
     expect([result.finalOutput, notices.length, notices.at(-1)]).toEqual([
       'done',
       101,
-      'Further lines that cannot be read are left out.',
+      'Further unreadable lines are skipped.',
     ])
   })
 

@@ -17,9 +17,9 @@ describe.each(BACKEND_NAMES)('what %s prints', (name) => {
     const stdout = `{"type":"new"}\n{"type":"newer","x":1}\n{"type":"new"}\n{"type":7}\n${ANSWERS[name]}`
     const { events, result } = await runTurn(createPrintingBackend(name, { stdout }))
     expect(inWords(events, result).filter((line) => line.startsWith('notice'))).toEqual([
-      'notice The agent sent an event of an unknown kind: new',
-      'notice The agent sent an event of an unknown kind: newer',
-      'notice The agent sent an event of an unknown kind: (number)',
+      'notice The agent sent an unknown event: new',
+      'notice The agent sent an unknown event: newer',
+      'notice The agent sent an unknown event: (number)',
     ])
   })
 

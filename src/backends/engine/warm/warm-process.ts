@@ -229,7 +229,7 @@ class StartedProcess implements WarmProcess {
     try {
       this.connection.receive(message)
     } catch (error) {
-      this.#sendText(`Not understood: a message of the agent (${messageOf(error)})`)
+      this.#sendText(`The agent sent an invalid message (${messageOf(error)})`)
     }
     for (const listener of this.#listeners) listener.heard(this.#bytes)
   }

@@ -25,14 +25,14 @@ import type { WarmLease } from './warm-pool.js'
 import { openWarmProcess, startWarmRun, type WarmDrive, type WarmProcess } from './warm-process.js'
 
 const LOST: AttemptNotice = {
-  content: 'The process of the agent ended in the middle of the turn. It goes on in another one.',
+  content: "The agent's process ended in the middle of the turn. The turn continues in a new process.",
 }
 const DECLINED: AttemptNotice = {
-  content: 'This turn cannot be had in the process of the agent that stays. It is done in another one.',
+  content: 'The warm agent cannot take this turn. It runs in a new process.',
   isTechnical: true,
 }
 const NOT_READY: AttemptNotice = {
-  content: 'The process of the agent did not begin to listen. The turn is done in another one.',
+  content: 'The warm agent did not become ready. The turn runs in a new process.',
   isTechnical: true,
 }
 

@@ -258,7 +258,7 @@ export class ServerDrive implements Drive, EventListener {
     const translation = this.translation
     const isBreakdown = saysBrokenDown(error)
     if (isBreakdown && (await this.#isSessionDamaged())) {
-      const message = `OpenCode cannot read the session ${this.#sessionId} any more. ${error.message}`
+      const message = `OpenCode can no longer read the session ${this.#sessionId}. ${error.message}`
       return this.#end({ type: 'lost', failed: lostSession(message) })
     }
     if (isBreakdown && !translation.hasBegun) await wait(DOUBT_MS)

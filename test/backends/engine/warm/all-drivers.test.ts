@@ -144,5 +144,5 @@ it('a session that Gemini cannot load yet gets a process for the turn, and nothi
   }
   const declined = await turn(['answer'], { sessionId })
   expect(declined).toMatchObject({ answer: 'alone', sessionId, broken: [] })
-  expect(declined.notices).toContainEqual(expect.stringContaining('cannot be had in the process'))
+  expect(declined.notices).toContainEqual(expect.stringContaining('cannot take this turn'))
 })

@@ -55,6 +55,6 @@ it('unless a command template starts the agent; one that adds nothing is none', 
   expect([none.result.failure, some.result.failure?.reason, some.result.failure?.message]).toEqual([
     undefined,
     'refused',
-    'Pi has no /compact when a command template starts it. /new begins a fresh session.',
+    'Pi does not support /compact when a command template starts it. Use /new to start a fresh session.',
   ])
 })

@@ -131,8 +131,8 @@ it('a line that is no message, or none that is understood, is a notice and not t
     'done',
     [
       'Warning: old',
-      expect.stringMatching(/^Not understood: a message of the agent \(/),
-      expect.stringMatching(/^Not understood: an event of the kind assistant \(/),
+      expect.stringMatching(/^The agent sent an invalid message \(/),
+      expect.stringMatching(/^The agent sent an invalid event: assistant \(/),
       '[',
     ],
   ])
