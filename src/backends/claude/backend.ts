@@ -346,7 +346,7 @@ class ClaudeTranslation extends Translation {
       case 'compact_boundary':
         return this.notice('The conversation was compacted to make room.')
       case 'status':
-      // The result tells that the model refused.
+      // The result says that the model refused.
       case 'model_refusal_no_fallback':
       case 'thinking_tokens':
       case 'task_started':

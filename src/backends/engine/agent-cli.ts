@@ -33,11 +33,11 @@ import type {
 
 /** Time to ask a CLI for its version. Generous: without the version, a turn may get the wrong arguments. */
 export const VERSION_TIMEOUT_MS = 10_000
-/** OpenCode needs some seconds on a slow machine. */
+/** OpenCode takes several seconds on a slow machine. */
 const MODELS_TIMEOUT_MS = 30_000
-/** A login or an update may change them. */
+/** A login or an update may change the models. */
 const MODELS_CACHE_MS = 10 * 60_000
-/** More would help nobody to choose. */
+/** A longer list would not help anyone choose. */
 const MAX_MODELS = 200
 
 /** Which executable to use; defaults to the configured one. */
@@ -62,7 +62,7 @@ export interface WarmAgent extends WarmOptions {
 }
 
 export class AgentCli {
-  /** Absent if every turn gets a process of its own. */
+  /** Absent if every turn starts a new process. */
   readonly warm: WarmAgent | undefined
   readonly #warned = new Set<string>()
   /** Most CLIs find a session only in the directory where it began. */
@@ -70,7 +70,7 @@ export class AgentCli {
   /** Versions of executables, by path. */
   readonly #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
   #models: { fingerprint: string; until: number; models: Promise<string[]> } | undefined
-  /** What `models` found last. */
+  /** The last result of `models`. */
   knownModels: string[] = []
 
   constructor(
@@ -172,7 +172,7 @@ export class AgentCli {
     const models = this.#listModels().then(
       (found) => (this.knownModels = found),
       () => {
-        // Another time it may work.
+        // The next attempt may work.
         this.#models = undefined
         return this.knownModels
       },
@@ -189,7 +189,7 @@ export class AgentCli {
     return (await withDeadline(MODELS_TIMEOUT_MS, undefined, list)).slice(0, MAX_MODELS)
   }
 
-  /** None for a configured path: installing the package would not put anything there. */
+  /** None for a configured path, where installing the package would put nothing. */
   #installation({ executable = this.config.cliPath }: ExecutableChoice): Pick<AgentProbe, 'install'> {
     return executable === this.definition.name ? { install: `npm install -g ${this.#traits.packageName}` } : {}
   }
@@ -242,7 +242,7 @@ export class AgentCli {
    * Why nothing may be started in this untrusted directory: a sentence with advice.
    *
    * Only tested versions are known to ignore a project's settings; older ones are refused. So is a project that cannot be
-   * checked before the signal.
+   * checked in time.
    */
   async obstacleIn(turn: Turn, signal: AbortSignal): Promise<string | undefined> {
     const { label, versions } = this.#traits
@@ -324,7 +324,7 @@ export class AgentCli {
     return { ...command, args: strip(args), template: strip(template) }
   }
 
-  /** For processes that nobody follows: should the gateway be killed, its guardian ends them. */
+  /** For processes outside any run: if the gateway is killed, its guardian ends them. */
   #markedEnvironment(): Record<string, string> {
     const { owner } = this.dependencies
     return { ...this.#environment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
@@ -350,7 +350,7 @@ export class AgentCli {
 
 const MAX_SESSIONS = 10_000
 
-/** Something about each of the latest sessions. */
+/** A note about each of the latest sessions. */
 export class SessionNotes<Note> {
   readonly #notes = new Map<string, Note>()
 

@@ -1,4 +1,4 @@
-// What a request may not ask for: reasons to refuse it before anything is started, for every kind of lifetime.
+// Reasons to refuse a request before anything is started, for every kind of lifetime.
 
 import { canBeSetForRun } from '../../core/environment.js'
 import { GatewayError, messageOf } from '../../errors.js'
@@ -58,7 +58,7 @@ export function refusedDirectory(workingDir: string): Failed | undefined {
   return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.`, isLasting: true }
 }
 
-/** For a turn that needs approvals, where nothing can ask for them: it must not run without. */
+/** For a turn that needs approvals where nothing can ask for them. It must not run without. */
 export function refusedAsking(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'> = {}): Failed {
   const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
   const advice = pod ? NO_POD : command ? NO_TEMPLATE : WHO_ASKS
@@ -75,7 +75,7 @@ const NO_TEMPLATE = 'Remove the template'
 const WHO_ASKS = 'Choose claude, codex, gemini or opencode'
 const ALLOW = 'set its permissions to "allow".'
 
-/** For a compaction that a command line alone cannot do. */
+/** For a compaction that a one-shot command line cannot do. */
 export function refusedCompaction(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'>): Failed {
   const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
   return refused(`${label} does not support /compact${where}. Use /new to start a fresh session.`)

@@ -1,6 +1,6 @@
-// Agents run git in their directory, and a repository's settings may name programs that git then runs. Two of these
-// settings can be overridden from outside. For the others there is no override, so a repository is accepted only if all
-// its settings are known to run nothing.
+// Agents run git in their directory, and a repository's settings may name programs that git then runs. Some of these
+// settings can be overridden from outside. The others cannot, so a repository is accepted only if all its settings are
+// known to run nothing.
 
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
@@ -40,8 +40,8 @@ const HARMLESS_SETTINGS = new RegExp(
   ].join('|')})$`,
 )
 
-/** Time to check an untrusted project. If that is not enough, nothing is started there. It only guards against a hang, such
- *  as a network drive that does not answer: on a busy machine the processes of a check take long to begin. */
+/** Time to check an untrusted project. If it is not enough, nothing is started there. It is long because it only guards
+ *  against a hang, such as a network drive that does not answer: on a busy machine, even starting git takes a while. */
 export const UNTRUSTED_CHECK_MS = 120_000
 
 const READ_AT_ONCE = 32

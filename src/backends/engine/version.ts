@@ -32,7 +32,7 @@ export function problemsOfVersion(version: string | undefined, knowledge: Versio
   return [...holes, `Version ${version} is older than ${knowledge.oldestKnown}, the oldest version known to work.`]
 }
 
-/** Whether that Node.js is new enough: a sentence with advice, or undefined if all is well or the CLI does not run on Node.js. */
+/** A sentence with advice if Node.js is too old for the CLI; undefined if it is not, or if the CLI does not run on Node.js. */
 export async function problemOfNode(
   label: string,
   executable: string,
@@ -63,7 +63,7 @@ async function oldestNode(executable: string): Promise<string | undefined> {
     const manifest = JSON.parse(await manifestAbove(dirname(script))) as { engines?: { node?: unknown } }
     return lowestVersion(manifest.engines?.node)
   } catch {
-    return undefined // It may belong to no package, and an executable need not be readable.
+    return undefined // It may not belong to a package, and an executable need not be readable.
   }
 }
 

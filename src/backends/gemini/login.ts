@@ -1,4 +1,4 @@
-// How Gemini CLI is logged in. It has no command that tells, so this reads what it reads itself, as 0.61.0 does.
+// How Gemini CLI is logged in. No command reports it, so this reads the same files and variables as 0.61.0.
 
 import { dirname, join } from 'node:path'
 import { defined } from '../../core/defined.js'
@@ -39,7 +39,7 @@ async function loginOf(place: LoginPlace, directory: string, settings: JsonObjec
   }
 }
 
-/** The way that variables choose where the settings choose none. */
+/** The login method that variables choose if the settings choose none. */
 function methodOf(place: LoginPlace): string | undefined {
   if (place.setting('GOOGLE_GENAI_USE_GCA') === 'true') return 'oauth-personal'
   if (place.setting('GOOGLE_GENAI_USE_VERTEXAI') === 'true') return 'vertex-ai'
@@ -55,7 +55,7 @@ function byVertex(place: LoginPlace): AgentLogin {
 
 const VERTEX_FIX = 'gcloud auth application-default login'
 
-/** It reads the nearest `.env` from the working directory upwards, and else that of its own directory. */
+/** It reads the nearest `.env` from the working directory upwards, or else the one in its own directory. */
 async function byFile(place: LoginPlace, directory: string): Promise<AgentLogin | undefined> {
   const paths = upwards(place.workingDir).flatMap((one) => [join(one, '.gemini', '.env'), join(one, '.env')])
   for (const path of [...paths, join(directory, '.env')]) {
@@ -73,7 +73,7 @@ function upwards(directory: string): string[] {
   return parent === directory ? [directory] : [directory, ...upwards(parent)]
 }
 
-/** A process of one turn refuses it, one that is kept alive does not. */
+/** A one-shot process fails without a choice; a warm one does not. */
 const NEEDS_CHOICE =
   'With GOOGLE_GEMINI_BASE_URL, its settings.json must choose a login method: {"security":{"auth":{"selectedType":"gemini-api-key"}}}.'
 

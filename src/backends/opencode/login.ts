@@ -14,7 +14,7 @@ export async function opencodeLogin(place: LoginPlace): Promise<LoginReading> {
   return defined({ login: await loginOf(place, settings), model: textOf(settings['model']) })
 }
 
-/** "opencode models" lists them, a line each. */
+/** `opencode models` lists them, one per line. */
 export async function opencodeModels(place: LoginPlace): Promise<string[]> {
   const output = await place.ask(['models'], { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' })
   return output.split('\n').filter((line) => /^[\w.-]+\/\S+$/.test(line))
@@ -36,7 +36,7 @@ function loggedIn(how: string): AgentLogin {
   return { state: 'logged-in', how, fix: OPENCODE_LOGIN }
 }
 
-/** The later ones win. */
+/** Later files win. */
 async function settingsOf(place: LoginPlace): Promise<JsonObject> {
   const directory = join(place.setting('XDG_CONFIG_HOME') ?? join(place.home, '.config'), 'opencode')
   const named = place.setting('OPENCODE_CONFIG')
@@ -53,6 +53,6 @@ function inVariable(place: LoginPlace): JsonObject {
   try {
     return parseSettings(place.setting('OPENCODE_CONFIG_CONTENT') ?? '{}')
   } catch {
-    return {} // Each turn says what is wrong with it.
+    return {} // OpenCode reports the error on each turn.
   }
 }

@@ -36,7 +36,7 @@ export interface ServerLease {
 export interface OpenCodeServers {
   /** Contract: rejects with a sentence for the operator, and with `NeedsRefused` if a retry can never succeed. */
   acquire(needs: ServerNeeds, signal: AbortSignal): Promise<ServerLease>
-  /** Whether OpenCode can be used at all; asks no more than it must. Contract: never rejects. */
+  /** Whether OpenCode can be used at all, checked as cheaply as possible. Contract: never rejects. */
   isFound(): Promise<boolean>
   /** Contract: never rejects. */
   probe(options?: ProbeOptions): Promise<AgentProbe>
