@@ -1,4 +1,4 @@
-/** How a newer version of an agent differs from the pinned one, for whoever has to follow it. */
+/** How a newer version of an agent differs from the pinned one, for whoever updates Aetheel to it. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ export interface AgentDrift {
   agent: Agent
   pinned: string
   installed: string
-  /** Versions published since that do not install, with the reason. */
+  /** Newer versions that do not install, with the reason. */
   uninstallable: Record<string, string>
   options: Change
   columns: ColumnDrift[]
@@ -127,7 +127,7 @@ function renderColumn({ title, source, kinds, notUnderstood, failures }: ColumnD
   ]
 }
 
-/** Those that occur in our own source. */
+/** The options that occur in our own source. */
 async function usedOf(options: string[], source: string): Promise<string[]> {
   const files = await readdir(source, { recursive: true, withFileTypes: true })
   const sources = files

@@ -1,4 +1,4 @@
-/** The successive gateways of one cell, and what a person sees who writes to them in one conversation. */
+/** The successive gateways of one cell, and what a person sees in one conversation with them. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -67,7 +67,7 @@ const killedInAnswer: Case = {
   name: 'live-killed-in-answer',
   title: 'Process killed during an answer',
   async run({ open }) {
-    // On a retry a note precedes them.
+    // On a retry, a note precedes the prompt.
     const script: Script = (request) =>
       ['Two?', 'Other?'].includes(lastUserText(request)) ? { type: 'text', deltas: speakInVain() } : echo(request)
     const { stage, pids } = await openStaying(open, script, { mayFallBack: true })
@@ -124,7 +124,7 @@ const stopped: Case = {
   name: 'live-stop',
   title: '`/stop` during a tool, process kept',
   async run(scene) {
-    // An agent that does not obey within a second is ended; a machine too busy for that gets another chance.
+    // An agent that does not obey within a second is ended; a busy machine gets another chance.
     for (let chances = 3; !(await staysWhenStopped(scene)); chances -= 1) assert.ok(chances > 1, 'the process stays')
     // A session that was interrupted during a tool call is loaded again.
     const next = scene.expected.declinesYoungSessions ? goesOn(scene.expected) : 'it takes the next message'

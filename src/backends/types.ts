@@ -70,8 +70,8 @@ export interface AgentBackend extends BackendAdapter {
 
   capabilities(): AgentCapabilities
 
-  /** The models the installed CLI lists; others may work too. Sends nothing to a model. Contract: never rejects; empty if the
-   *  CLI lists none. */
+  /** The models the installed CLI lists; others may work too. Sends nothing to a model. Contract: never rejects; empty
+   *  if the CLI lists none. */
   models(): Promise<string[]>
 
   /** Reads the installed CLI's version, its login and its known problems. Sends nothing to a model. */
@@ -81,8 +81,8 @@ export interface AgentBackend extends BackendAdapter {
 export interface AgentRequest {
   prompt: string
   /** The prompt is one of the CLI's own commands, such as `/review`, and must reach it as such. A CLI without commands
-   *  refuses it. `/compact` is understood for every agent that supports it: the session is summarised to make room, with
-   *  the words after it as its focus if the agent takes one. */
+   *  refuses it. `/compact` is understood for every agent that supports it: the session is summarised to make room,
+   *  with the words after it as its focus if the agent takes one. */
   isCommand?: boolean
   /** Marks the processes of this run; generated if left out. */
   runId?: string
@@ -104,8 +104,8 @@ export interface AgentRequest {
   /** The longest the agent may stay silent; 0 turns the watchdog off. */
   idleTimeoutMs?: number
   maxTurns?: number
-  /** Nothing in the working directory may configure the agent or run unasked. If that cannot be guaranteed, the turn fails
-   *  with `refused`. */
+  /** Nothing in the working directory may configure the agent or run unasked. If that cannot be guaranteed, the turn
+   *  fails with `refused`. */
   isUntrusted?: boolean
   /** Variables for this run's processes only. */
   environment?: Record<string, string>
@@ -191,11 +191,11 @@ export interface AgentResult {
   /** The answer of record: the CLI's own final text, character for character. */
   finalOutput?: string
   sessionId?: string
-  /** Absent if no process ran, or it did not exit on its own after its answer. A process ended by a signal has 128 plus the
-   *  signal's number, as in a shell. */
+  /** Absent if no process ran, or it did not exit on its own after its answer. A process ended by a signal has 128 plus
+   *  the signal's number, as in a shell. */
   exitCode?: number
   durationMs: number
-  /** Of this turn. Absent if the CLI did not report it, or if it counts per session and `sessionUsage` was not given. */
+  /** Of this turn. Absent if the CLI did not report it, or counts per session without `sessionUsage` being given. */
   usage?: TokenUsage
   /** Of the whole session, if the CLI counts that way; to be passed in with the next request. */
   sessionUsage?: TokenUsage

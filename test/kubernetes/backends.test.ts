@@ -241,7 +241,7 @@ describe.concurrent('a turn', () => {
   })
 })
 
-describe.concurrent('a variable of a run that is the own of a shell', () => {
+describe.concurrent('a variable of a run that a shell reserves', () => {
   const message =
     'The variable UID is reserved by the shell in a pod and cannot be set there. Give the credential another name.'
 

@@ -1,5 +1,5 @@
-// What all agents have in common when driven by command line. A subclass defines how its CLI is started (`invocation`) and
-// what its output means (`translation`).
+// What all agents have in common when driven by command line. A subclass defines how its CLI is started (`invocation`)
+// and what its output means (`translation`).
 
 import { createScrubber, type Scrubber } from '../../credentials/scrubber.js'
 import { operatorEnvironment } from '../../core/environment.js'

@@ -1,6 +1,6 @@
-// Reads what a CLI prints. Stdout has JSON values, usually one per line, but sometimes one value over many lines, such as
-// the array of `--output-format json`. Anything that is not JSON is passed on as text, never lost. Stderr is text, of which
-// the beginning and the end are kept.
+// Reads what a CLI prints. Stdout has JSON values, usually one per line, but sometimes one value over many lines, such
+// as the array of `--output-format json`. Anything that is not JSON is passed on as text, never lost. Stderr is text,
+// of which the beginning and the end are kept.
 
 import { StringDecoder } from 'node:string_decoder'
 import { type Scrubber, StreamedText } from '../../credentials/scrubber.js'

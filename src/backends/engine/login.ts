@@ -1,5 +1,5 @@
-// What an agent's `login.ts` may inspect to find out whether the agent is logged in: which variables and files exist. No
-// value of a variable that could be a secret leaves here.
+// What an agent's `login.ts` may inspect to find out whether the agent is logged in: which variables and files exist.
+// No value of a variable that could be a secret leaves here.
 
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'

@@ -1,5 +1,5 @@
-// A process for a single turn, on this machine or in a pod. It takes every turn that no other lifetime does. All its output
-// belongs to that turn, and it exits after its answer.
+// A process for a single turn, on this machine or in a pod. It takes every turn that no other lifetime does. All its
+// output belongs to that turn, and it exits after its answer.
 
 import { randomUUID } from 'node:crypto'
 import { withDeadline } from '../../core/async.js'

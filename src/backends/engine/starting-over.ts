@@ -1,12 +1,13 @@
-// A turn that starts over: when a session is lost, what the agent is told next, and how several attempts stay one stream of
-// events.
+// A turn that starts over: when a session is lost, what the agent is told next, and how several attempts stay one
+// stream of events.
 //
 // A session is lost if the turn should continue it, but it does not exist here or is damaged. The reason is always
-// `session_lost`, however it is detected: an id that cannot be one of the agent's, a session other than the one requested, a
-// server that cannot read it (all by `lostSession`), or the agent's own message (by the `failureSigns` of its backend).
+// `session_lost`, however it is detected: an id that cannot be one of the agent's, a session other than the one
+// requested, a server that cannot read it (all by `lostSession`), or the agent's own message (by the `failureSigns` of
+// its backend).
 //
-// Two places act on it, since neither knows enough for both cases. `takeWarmTurn` starts over if the session began in this
-// turn, in a process that ended before storing it: nothing else knows that session, or what the agent was told.
+// Two places act on it, since neither knows enough for both cases. `takeWarmTurn` starts over if the session began in
+// this turn, in a process that ended before storing it: nothing else knows that session, or what the agent was told.
 // `AgentRuntime` starts over if an earlier turn began it: only the runtime has it stored and can tell a person.
 
 import type { AgentEvent, FailureReason, Steer } from '../types.js'
@@ -90,8 +91,8 @@ by ${cause}. The message was:]
 ${prompt}`
 }
 
-/** The prompt for an agent that continues after a pause, but does not remember the turn that paused. `said` is what it had
- *  said until then. */
+/** The prompt for an agent that continues after a pause, but does not remember the turn that paused. `said` is what it
+ *  had said until then. */
 export function resumedPrompt(prompt: string, said: string): string {
   const before = `[You worked on this message until you had used up the steps of one turn, and do not remember it. Parts of \
 the work are done already: look before you repeat them, and go on from there. The message was:]

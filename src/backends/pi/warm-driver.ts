@@ -2,8 +2,8 @@
 // docs/backends/pi.md.
 //
 // Traps:
-// - `agent_end` is not the end: Pi may retry or compact. It says so right after that line, before it answers any request
-//   sent in response. Until that answer, and while it compacts, no other prompt may be sent.
+// - `agent_end` is not the end: Pi may retry or compact. It says so right after that line, before it answers any
+//   request sent in response. Until that answer, and while it compacts, no other prompt may be sent.
 // - The end of its input ends the process at once, even in the middle of a turn.
 // - An `abort` before the agent has started has no effect, and an `abort` may be answered before `agent_end`.
 // - A steering message that is unread at the end of a turn would be read in the next one, and cannot be withdrawn.

@@ -302,7 +302,7 @@ describe('from the output of Claude Code', () => {
     })
   })
 
-  it('turns and denied tools are told beside the answer', async () => {
+  it('turns and denied tools are reported beside the answer', async () => {
     const denials = [{ tool_name: 'Bash' }]
     const outcome = await see({ ...result('done'), num_turns: 2, permission_denials: denials })
     expect(outcome.result.metadata).toEqual({ turns: 2, permissionDenials: denials })

@@ -97,7 +97,7 @@ it('compacts a thread, whose next turn has usage of its own', async () => {
   expect([next.result.finalOutput, next.result.usage?.totalTokens]).toEqual(['A summary', 130])
 })
 
-it('tells a tool as one-shot does', async () => {
+it('reports a tool as one-shot does', async () => {
   const exchange = captured('codex', 'turns')
   const { turn } = await openStage('codex', exchange, MODEL)
   await turn('one')

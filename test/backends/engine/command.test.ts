@@ -267,7 +267,7 @@ describe('plain text', () => {
     })
   })
 
-  it('that is missing is no answer, whatever the exit code', async () => {
+  it('that is missing is not an answer, whatever the exit code', async () => {
     const { result } = await runTurn(createPrintingBackend('pi', { stdout: '\n', stderr: 'Odd.' }), TEXT)
     expect(result.failure).toMatchObject({ reason: 'no_result', message: 'Pi ended without an answer. Odd.' })
   })

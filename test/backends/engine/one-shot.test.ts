@@ -190,7 +190,7 @@ describe('an agent that has answered and does not exit', () => {
   })
 })
 
-describe('a flood of lines that are no JSON', () => {
+describe('a flood of lines that are not JSON', () => {
   it('is reported in part, and the answer after it is found', async () => {
     const stdout = `${'y\n'.repeat(5_000)}${'[\n'.repeat(60_000)}{"type":"result","result":"done"}\n`
     const { events, result } = await runTurn(createPrintingBackend('claude', { stdout }))

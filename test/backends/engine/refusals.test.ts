@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { type AgentResult, BACKEND_NAMES, type BackendName } from '../../../src/backends/types.js'
 import { createFakeBackend, createStage, PRINTER, runTurn } from '../fake-cli.js'
 
-// This CLI does not know what to print: if it were started, it would fail and have an exit code.
+// If this CLI were started, it would fail and there would be an exit code.
 const createUnstarted = (name: BackendName) => createFakeBackend(name, PRINTER, createStage())
 
 const UUID = /^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/

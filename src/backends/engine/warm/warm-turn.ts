@@ -1,5 +1,5 @@
-// A turn of a warm agent; see docs/live-agents.md. A turn that it cannot take runs one-shot. If the warm process is lost, a
-// one-shot process continues the turn.
+// A turn of a warm agent; see docs/live-agents.md. A turn that it cannot take runs one-shot. If the warm process is
+// lost, a one-shot process continues the turn.
 
 import { withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'

@@ -1,4 +1,4 @@
-// What holds for every warm agent, whatever its protocol; played by test/fixtures/bin/any-agent.mjs.
+// What applies to every warm agent, whatever its protocol; played by test/fixtures/bin/any-agent.mjs.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// A compaction that no command line could do has a process that can.
+// A compaction that no command line can do runs in a warm process.
 
 import { expect, it, onTestFinished } from 'vitest'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
