@@ -19,8 +19,7 @@ export function resolveBackendName(raw: string | undefined): BackendName {
   throw new GatewayError('backend_unknown', `Unknown backend "${raw}". Known: ${BACKEND_NAMES.join(', ')}`)
 }
 
-/** `validate` looks for a file or asks a server over the network. Callers such as health checks have short time-outs.
- *  */
+/** `validate` looks for a file or asks a server. Callers such as health checks have short time-outs. */
 const AVAILABILITY_TIMEOUT_MS = 2_000
 /** Keeps frequent health checks away from a server. */
 const AVAILABILITY_CACHE_MS = 10_000

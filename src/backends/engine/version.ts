@@ -32,8 +32,7 @@ export function problemsOfVersion(version: string | undefined, knowledge: Versio
   return [...holes, `Version ${version} is older than ${knowledge.oldestKnown}, the oldest version known to work.`]
 }
 
-/** A sentence with advice if Node.js is too old for the CLI; undefined if it is not, or if the CLI does not run on
- *  Node.js. */
+/** A sentence with advice if Node.js is too old for the CLI; undefined if not, or if the CLI does not run on Node.js. */
 export async function problemOfNode(
   label: string,
   executable: string,
