@@ -127,7 +127,7 @@ async function runLane(): Promise<void> {
   for (let cell = waiting.shift(); cell && !interrupted.signal.aborted; cell = waiting.shift()) await play(cell)
 }
 
-/** Repeats failed cells alone, if they are few. */
+/** Repeats failed cells one at a time, if there are few. */
 async function runAgain(failedCells: Cell[]): Promise<void> {
   if (failedCells.length > mostFlaky) return
   for (const cell of failedCells) {
