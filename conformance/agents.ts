@@ -1,6 +1,6 @@
 /**
  * What each agent needs to talk to the scripted model from a clean home directory, and how the model talks to it.
- * Only what an operator would have to set up: retry limits, trust and updates are the backend's business.
+ * Only what an operator would have to set up: the backend handles retry limits, trust and updates.
  */
 import { join } from 'node:path'
 import type { BackendName } from '../src/backends/types.js'
@@ -29,7 +29,7 @@ export interface Agent {
   environment(modelUrl: string, home: string): Record<string, string>
   /** The tool that runs a shell command, as the model calls it. */
   shellTool: { name: string; input(command: string): Record<string, unknown> }
-  /** A harmless tool, to be the only one allowed. */
+  /** A harmless tool, used as the only one allowed. */
   harmlessTool: string
   /** A sentence from the agent's own system prompt. */
   ownPrompt: string

@@ -15,7 +15,7 @@ export interface Scene {
 export interface Case {
   name: string
   title: string
-  /** If it needs longer than others. */
+  /** For a case that needs longer than others. */
   deadlineMs?: number
   run(scene: Scene): Promise<string>
 }

@@ -66,7 +66,7 @@ const streaming: Case = {
     const turn = await stage.ask({ prompt }, { onEvent: (event) => event.type === 'output' && markSeen() })
     const chunks = turn.events.flatMap((event) => (event.type === 'output' ? [event.content] : []))
     const whole = deltas.join('')
-    // What is left once the answer is complete may come in one piece.
+    // Once the answer is complete, the rest may arrive in one piece.
     assert.deepEqual([chunks[0], chunks.join('')], [expected.streams ? deltas[0] : whole, whole])
     assertAnswer(turn.result, whole, expected.usage)
     if (!expected.streams) return `${cannot}the answer comes whole, at the end`
@@ -303,7 +303,7 @@ const compact: Case = {
     const summary = 'A summary by the scripted model.'
     let reply = answer
     const stage = await open(() => say(reply))
-    // Pi leaves a short session as it is, and the latest of a long one.
+    // Pi does not compact a short session, nor the end of a long one.
     const filler = 'All work and no play. '.repeat(9_400)
     const first = await stage.ask({ prompt: `First question? ${filler}` })
     const second = await stage.ask({ prompt: `Second question? ${filler}`, ...continuationOf(first) })
@@ -313,7 +313,7 @@ const compact: Case = {
     if (!expected.compacts) {
       const { failure } = compacted.result
       assert.deepEqual([failure?.reason, stage.model.requests.length], ['refused', 2])
-      assert.match(failure?.message ?? '', / has no \/compact/)
+      assert.match(failure?.message ?? '', / does not support \/compact/)
       return `${cannot}refused, with a word to that effect`
     }
     assertAnswer(compacted.result, '', times(stage.model.requests.length - 2, expected.usage))

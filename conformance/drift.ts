@@ -1,4 +1,4 @@
-/** How a newer version of an agent differs from the pinned one, for whoever has to follow it. */
+/** How a newer version of an agent differs from the pinned one, for whoever updates Aetheel to it. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ export interface AgentDrift {
   agent: Agent
   pinned: string
   installed: string
-  /** Versions published since that do not install, with the reason. */
+  /** Newer versions that do not install, with the reason. */
   uninstallable: Record<string, string>
   options: Change
   columns: ColumnDrift[]
@@ -103,18 +103,18 @@ async function renderAgent({ agent, pinned, installed, uninstallable, options, c
   const findings = [
     ...Object.entries(uninstallable).map(([version, reason]) => `${version} does not install: ${reason}`),
     ...list('new options', options.added),
-    ...list('options that are gone', options.removed),
-    ...list(`of these we pass, see ${ownSource}`, used),
+    ...list('removed options', options.removed),
+    ...list(`removed options that Aetheel passes, see ${ownSource}`, used),
     ...columns.flatMap(renderColumn),
   ]
   const head = `${agent.packageName}: ${installed === pinned ? `${pinned}, as pinned` : `${pinned} is pinned, ${installed} was tested`}`
-  return [head, ...(findings.length === 0 ? ['nothing has changed'] : findings).map((line) => `  ${line}`)].join('\n')
+  return [head, ...(findings.length === 0 ? ['no changes'] : findings).map((line) => `  ${line}`)].join('\n')
 }
 
 function renderColumn({ title, source, kinds, notUnderstood, failures }: ColumnDrift): string[] {
   const messages = [
     ...list('new kinds of messages', kinds.added),
-    ...list('kinds not seen any more', kinds.removed),
+    ...list('kinds of messages no longer seen', kinds.removed),
     ...list('not understood', notUnderstood),
   ]
   return [
@@ -127,7 +127,7 @@ function renderColumn({ title, source, kinds, notUnderstood, failures }: ColumnD
   ]
 }
 
-/** Those that occur in our own source. */
+/** The options that occur in our own source. */
 async function usedOf(options: string[], source: string): Promise<string[]> {
   const files = await readdir(source, { recursive: true, withFileTypes: true })
   const sources = files

@@ -11,7 +11,7 @@ export interface Failure extends Pick<AgentFailure, 'reason' | 'message'> {
 }
 
 export interface Expectation {
-  /** Whether a turn is a process of its own, with an exit code. */
+  /** Whether each turn is a separate process, with an exit code. */
   hasExitCode: boolean
   /** Whether text arrives while the model is still writing it. */
   streams: boolean
@@ -31,19 +31,19 @@ export interface Expectation {
   remembersSystemPrompt: boolean
   /** Whether a tool that is not allowed runs anyway. */
   runsUnlistedTools: boolean
-  /** Whether a session continues whose very first answer was cut off. */
+  /** Whether a session can be continued after its very first answer was cut off. */
   keepsCutSession: boolean
   /** Whether it takes `/compact`. */
   compacts?: true
-  /** Whether a turn that paused at its limit, the first of its session, goes on in a fresh session. */
+  /** Whether a turn that paused at the turn limit, the first of its session, continues in a fresh session. */
   forgetsPausedTurns?: true
   /** Whether one warm process serves all sessions. */
   isShared?: true
   /** Whether a warm process refuses a session during the minute in which another process began it. */
   declinesYoungSessions?: true
-  /** Whether it cannot ask before it uses a tool. */
+  /** Whether it cannot ask for approval. */
   neverAsks?: true
-  /** Whether it does not work in an untrusted project. */
+  /** Whether it refuses to run in an untrusted project. */
   refusesUntrusted?: true
   /** With a limit of two turns: the most requests the model gets, and how the run ends. Absent: the limit is ignored. */
   maxTurns?: Failure & { requests: number }
@@ -260,7 +260,7 @@ const pi: Expectation = {
 
 export const expectations: Record<BackendName, Expectation> = { claude, codex, gemini, opencode, pi }
 
-/** A failed turn without a process of its own: only the agent's message. */
+/** A failed turn without a separate process: only the agent's message. */
 function inWords({ reason, message }: Pick<Failure, 'reason' | 'message'>): Failure {
   return { reason, message, report: message }
 }

@@ -33,7 +33,7 @@ const crashDuringTool: Case = {
     const { gateway, model } = stage
     await gateway.start()
     gateway.say(firstQuestion)
-    // The command may run before the gateway has heard of it, and so before it reports that the agent has started.
+    // The command may run before the gateway hears of it, and so before it reports that the agent has started.
     await gateway.until('the tool runs', async () => gateway.sessions().length === 1 && (await sleeper.isRunning()))
     await gateway.kill()
     await assertNothingLeft(stage, sleeper)
@@ -198,7 +198,7 @@ const unknownModel = /does not know its model.*\/model default/
 const tooLong = /longer than the model.*\/new begins a fresh session/
 const unwanted = /refused this/
 
-/** What a model's provider says when no retry can help, and what the person is told. */
+/** What a model provider says if no retry can help, and what the person is told. */
 const refusals: Record<'anthropic' | 'openai' | 'google', Refusal[]> = {
   anthropic: [
     unauthorized,

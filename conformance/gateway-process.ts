@@ -52,6 +52,6 @@ const gateway = await startGateway(config, {
   channels: [new ParentChannel()],
 })
 process.once('SIGTERM', () => void gateway.stop())
-// Also if the process that would stop it is gone.
+// Also if the process that should stop it is gone.
 process.once('disconnect', () => void gateway.stop())
 await tell({ isStarted: true })

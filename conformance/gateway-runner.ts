@@ -1,4 +1,4 @@
-/** The successive gateways of one cell, and what a person sees who writes to them in one conversation. */
+/** The successive gateways of one cell, and what a person sees in one conversation with them. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -77,7 +77,7 @@ export class GatewayRunner {
   }
 
   async untilReplies(count: number): Promise<void> {
-    await this.until(`${count} replies come`, () => this.#replies.length >= count)
+    await this.until(`${count} replies arrive`, () => this.#replies.length >= count)
   }
 
   /** The sessions of the turns so far, in order. */
@@ -99,7 +99,7 @@ export class GatewayRunner {
     const deadline = Date.now() + timeoutMs
     while (!(await isTrue())) {
       const isLate = Date.now() > deadline || this.signal.aborted
-      assert.equal(isLate, false, `in vain: ${claim}. The log ends with: ${this.#log.slice(-loggedCharacters)}`)
+      assert.equal(isLate, false, `timed out: ${claim}. The log ends with: ${this.#log.slice(-loggedCharacters)}`)
       await sleep(pollMs)
     }
   }

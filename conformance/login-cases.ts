@@ -1,4 +1,4 @@
-/** What `aetheel doctor` tells of each agent: logged in, not logged in, and with `--live` whether it answers. */
+/** What `aetheel doctor` says about each agent: logged in, not logged in, and with `--live` whether it answers. */
 import assert from 'node:assert/strict'
 import type { AgentBackend, AgentLogin, BackendName } from '../src/backends/types.js'
 import { liveFinding } from '../src/cli/doctor/live-report.js'
@@ -8,7 +8,7 @@ import { refuse, say } from './model-replies.js'
 import { openOneshot, type OpenPlace } from './place.js'
 import type { Script } from './scripted-model.js'
 
-/** By what each agent is logged in here. */
+/** How each agent is logged in here. */
 const how: Record<BackendName, string> = {
   claude: 'ANTHROPIC_API_KEY',
   codex: 'OPENAI_API_KEY',

@@ -1,4 +1,4 @@
-/** The first start, by somebody who has installed and logged in to one agent: one command leads to an answer. */
+/** The first start, with one agent installed and logged in: one command leads to an answer. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdir, symlink } from 'node:fs/promises'

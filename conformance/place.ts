@@ -10,7 +10,7 @@ import { createSandbox, type Sandbox, type SandboxProcess } from './sandbox.js'
 /** Far more than any turn takes; whatever must be quick has its own limit. */
 const turnTimeoutMs = 100_000
 
-/** Every agent that supports one has one, so that each cell shows that it ends with its agent. */
+/** Every agent that supports MCP gets this server, so each cell shows that it ends with its agent. */
 export const idleServer: McpServer = {
   command: process.execPath,
   args: [join(import.meta.dirname, 'mcp-server.mjs')],

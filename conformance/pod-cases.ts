@@ -100,7 +100,7 @@ const unnoticedCrash: Case = {
     place.pod.freeze()
     await gateway.kill()
     await gateway.start()
-    // Before the run in the pod would end itself for lack of heartbeats.
+    // Sooner than the run in the pod would end itself for lack of heartbeats.
     await gateway.until('the next gateway ends it', async () => !(await sleeper.isRunning()), 20_000)
     await gateway.untilReplies(1)
     assert.deepEqual(gateway.replies(), [{ text: answer, notes: [], isError: false }])

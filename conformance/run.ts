@@ -86,11 +86,11 @@ await build.remove()
 
 const matrices = renderMatrices(chosenColumns, chosenCases, results)
 const failed = results.filter(({ passed }) => !passed)
-console.log(`\n${matrices.join('\n\n')}\n\n${results.length - failed.length} of ${results.length} cells hold.`)
+console.log(`\n${matrices.join('\n\n')}\n\n${results.length - failed.length} of ${results.length} cells passed.`)
 await save()
 const notUnderstood = [...seenBy].filter(([, seen]) => seen.notUnderstood.size > 0)
 for (const [title, seen] of notUnderstood)
-  console.log(`Not understood of ${title}: ${[...seen.notUnderstood].join(', ')}`)
+  console.log(`${title}: not understood: ${[...seen.notUnderstood].join(', ')}`)
 process.exitCode = failed.length + notUnderstood.length > 0 ? 1 : 0
 
 async function cellsOf(column: Column): Promise<Cell[]> {
@@ -127,7 +127,7 @@ async function runLane(): Promise<void> {
   for (let cell = waiting.shift(); cell && !interrupted.signal.aborted; cell = waiting.shift()) await play(cell)
 }
 
-/** Repeats failed cells alone, if they are few. */
+/** Repeats failed cells one at a time, if there are few. */
 async function runAgain(failedCells: Cell[]): Promise<void> {
   if (failedCells.length > mostFlaky) return
   for (const cell of failedCells) {
@@ -186,7 +186,7 @@ async function runCell(
 /** Rejects if even ending every turn did not end the case; `signal` cancels it. */
 async function giveUp(deadlineMs: number, signal: AbortSignal): Promise<never> {
   await sleep(deadlineMs + graceMs, undefined, { signal })
-  throw new Error('the cell did not end when its time was over')
+  throw new Error('the cell did not end at its deadline')
 }
 
 async function save(): Promise<void> {

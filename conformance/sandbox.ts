@@ -17,7 +17,7 @@ export interface Sandbox {
   processes(): Promise<SandboxProcess[]>
   /** Run directories among the temporary files. */
   runFiles(): Promise<string[]>
-  /** Also ends what is left in it: a failing cell must not burden the next ones. */
+  /** Also ends all processes left in it: a failing cell must not affect the next ones. */
   remove(): Promise<void>
 }
 

@@ -32,7 +32,7 @@ export interface Stage {
   ask(request: AgentRequest, observer?: Observer): Promise<Turn>
   /** For turns that go through a whole gateway. */
   gateway: GatewayRunner
-  /** The file of the command `aetheel`. */
+  /** The path of the `aetheel` command. */
   aetheel(): Promise<string>
   /** Processes alive outside a turn, except warm ones. */
   leftovers(known?: number[]): Promise<SandboxProcess[]>

@@ -1,4 +1,4 @@
-/** An untrusted project: nothing in it may configure the agent or run by itself. */
+/** An untrusted project: nothing in it may configure the agent or run unasked. */
 import assert from 'node:assert/strict'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

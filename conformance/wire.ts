@@ -32,7 +32,7 @@ JsonReader.prototype.line = function (this: JsonReader, line: string): void {
   readLine.call(this, line)
 }
 
-const complaint = /^(?:The agent sent an event of an unknown kind|Not understood): (.*)$/s
+const complaint = /^The agent sent an (?:(?:unknown|invalid) event: |invalid message )(.*)$/s
 
 export function noteEvent(event: AgentEvent): void {
   const [, what] = event.type === 'notice' ? (complaint.exec(event.content) ?? []) : []

@@ -67,7 +67,7 @@ const killedInAnswer: Case = {
   name: 'live-killed-in-answer',
   title: 'Process killed during an answer',
   async run({ open }) {
-    // On a retry a note precedes them.
+    // On a retry, a note precedes the prompt.
     const script: Script = (request) =>
       ['Two?', 'Other?'].includes(lastUserText(request)) ? { type: 'text', deltas: speakInVain() } : echo(request)
     const { stage, pids } = await openStaying(open, script, { mayFallBack: true })
@@ -124,7 +124,7 @@ const stopped: Case = {
   name: 'live-stop',
   title: '`/stop` during a tool, process kept',
   async run(scene) {
-    // An agent that does not obey within a second is ended; a machine too busy for that gets another chance.
+    // An agent that does not obey within a second is ended; a busy machine gets another chance.
     for (let chances = 3; !(await staysWhenStopped(scene)); chances -= 1) assert.ok(chances > 1, 'the process stays')
     // A session that was interrupted during a tool call is loaded again.
     const next = scene.expected.declinesYoungSessions ? goesOn(scene.expected) : 'it takes the next message'
@@ -211,7 +211,7 @@ const memory: Case = {
     })
     const first = await stage.ask({ prompt: 'One?' })
     assert.deepEqual([outcome(first), pids.length], ['To One?', 1], 'no turn is cut off for it')
-    await stage.gateway.until('it has made place', async () => (await stage.sandbox.processes()).length === 0)
+    await stage.gateway.until('it has made room', async () => (await stage.sandbox.processes()).length === 0)
     const second = await stage.ask({ prompt: 'Two?', ...continuationOf(first) })
     assertGoesOn(stage, first, second)
     assert.equal(pids.length, 2, 'another process')
@@ -300,7 +300,7 @@ agent.on('exit', (code) => process.exit(code ?? 1))
     const notices = first.events.flatMap((event) => (event.type === 'notice' ? [event.content] : []))
     assert.ok(
       notices.some((notice) => notice.includes('half')),
-      'it is told as a notice',
+      'it is reported as a notice',
     )
     return 'told as notices; both turns answered by one process'
   },
@@ -394,7 +394,7 @@ async function rootOf(pids: number[]): Promise<number> {
     const [, parent] = /^PPid:\s*(\d+)/m.exec(status) ?? []
     if (parent !== undefined && !pids.includes(Number(parent))) return pid
   }
-  throw new Error('no agent runs')
+  throw new Error('no agent is running')
 }
 
 /** Claude reports its answer before it stores it. */

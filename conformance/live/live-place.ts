@@ -11,15 +11,15 @@ import { createSandbox, type Sandbox, type SandboxProcess } from '../sandbox.js'
 
 interface LiveOptions {
   limits?: Partial<WarmLimits>
-  /** How often it is looked how much memory they take. */
+  /** How often their memory is measured. */
   measureMs?: number
   /** After this much idle time a process is pinged. */
   freshMs?: number
   /** A program that wraps the CLI; see `programPath`. */
   program?(cliPath: string): string
-  /** Without the MCP server that every session would have. */
+  /** Without the MCP server that every session otherwise has. */
   isBare?: boolean
-  /** Whether a turn may use a process of its own. */
+  /** Whether a turn may run one-shot. */
   mayFallBack?: boolean
   onStarted?(pid: number): void
 }
@@ -64,7 +64,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
       ...(agent.name === 'codex' && { besideMs: 5_000 }),
       checkTurn({ failure }) {
         if (mayFallBack || failure?.reason === 'refused') return
-        assert.equal(fallen, 0, 'the turn has no process of its own')
+        assert.equal(fallen, 0, 'no turn ran one-shot')
       },
       close: () => pool.stop(),
     }

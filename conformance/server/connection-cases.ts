@@ -113,7 +113,7 @@ const cutForGood: Case = {
       index === 0 ? { type: 'text' as const, deltas: speak(line()) } : say(answer)
     return withLine(open, script, async ({ stage, proxy }) => {
       const first = await stage.ask({ prompt }, { onEvent: (event) => event.type === 'output' && (isHeard = true) })
-      const message = `The OpenCode server at ${proxy.url} went away during the turn. Look at its log, or start it again.`
+      const message = `The OpenCode server at ${proxy.url} went away during the turn. Check its log, or restart it.`
       assertFailure(stage, first.result, { reason: 'exit', message, report: message })
       proxy.mend()
       const next = await stage.ask({ prompt: 'And now?', ...continuationOf(first) })

@@ -15,7 +15,7 @@ export interface OpenCodeServe {
   kill(): Promise<void>
 }
 
-/** Its own directory is not one that anybody works in. */
+/** Starts it in a directory that no turn works in. */
 export async function startOpenCodeServe(cliPath: string, { environment, temporary }: Sandbox): Promise<OpenCodeServe> {
   const password = randomUUID()
   // By default it reuses the previous server's port, to which connections may still be open.
@@ -61,5 +61,5 @@ async function listeningAt(server: ChildProcess & { stdout: NodeJS.ReadableStrea
   } finally {
     clearTimeout(timer)
   }
-  throw new Error('opencode serve does not say where it listens')
+  throw new Error('opencode serve did not print its address')
 }

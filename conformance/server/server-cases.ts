@@ -102,7 +102,7 @@ const killed: Case = {
     const before = await serverOf(stage)
     process.kill(before.pid, 'SIGKILL')
     const { result } = await asked
-    const advice = 'Another is started for the next turn.'
+    const advice = 'The next turn starts another one.'
     const message = `The OpenCode server at ${before.url} went away during the turn. ${advice}`
     assertFailure(stage, result, { reason: 'exit', message, report: message })
     assert.equal(await sleeper.isRunning(), false, 'the tool is gone')
@@ -186,8 +186,8 @@ const wrongPassword: Case = {
     const stage = await open(() => say(answer), openExternal({ reach }))
     const { result } = await stage.ask({ prompt })
     const message = [
-      `The OpenCode server at ${url} refused the user name or the password (401).`,
-      'Set OPENCODE_USERNAME and OPENCODE_PASSWORD to those it was started with.',
+      `The OpenCode server at ${url} rejected the user name or password (401).`,
+      'Set OPENCODE_USERNAME and OPENCODE_PASSWORD to the values it was started with.',
     ].join(' ')
     assertFailure(stage, result, { reason: 'spawn', message, report: message })
     assert.equal(stage.model.requests.length, 0, 'the model is not asked')
@@ -212,7 +212,7 @@ const mute: Case = {
       const { result } = await stage.ask({ prompt })
       const message = [
         `The OpenCode server at ${url} accepts connections but does not answer (GET /global/event).`,
-        'Look at its log, or start it again.',
+        'Check its log, or restart it.',
       ].join(' ')
       assertFailure(stage, result, { reason: 'spawn', message, report: message })
       return 'spawn: it accepts connections but does not answer'

@@ -21,7 +21,7 @@ import {
 import { createSandbox, type Sandbox, type SandboxProcess } from '../sandbox.js'
 import { startOpenCodeServe } from './opencode-serve.js'
 
-/** The operator's settings, on top of those by which OpenCode finds the scripted model. */
+/** The operator's settings, in addition to those with which OpenCode finds the scripted model. */
 type Settings = Record<string, unknown>
 
 export function openManaged(settings: Settings = {}): OpenPlace {
@@ -48,7 +48,7 @@ export function openExternal({ settings = {}, reach }: ExternalOptions = {}): Op
     const close = async (): Promise<void> => {
       await place.close()
       await kill()
-      // Whoever started a server ends what belongs to it.
+      // Whoever started the server also ends its processes.
       for (const { pid } of (await sandbox.processes()).filter(isOfServer)) endNow(pid)
     }
     return { ...place, close }

@@ -19,9 +19,9 @@ export function resolveBackendName(raw: string | undefined): BackendName {
   throw new GatewayError('backend_unknown', `Unknown backend "${raw}". Known: ${BACKEND_NAMES.join(', ')}`)
 }
 
-/** `validate` looks for a file or asks a server over the network. Callers such as health checks give up soon themselves. */
+/** `validate` looks for a file or asks a server. Callers such as health checks have short time-outs. */
 const AVAILABILITY_TIMEOUT_MS = 2_000
-/** Spares a server from every frequent health check. */
+/** Keeps frequent health checks away from a server. */
 const AVAILABILITY_CACHE_MS = 10_000
 
 /** A gateway's agents by name. The first one registered is the default until another is set. */
@@ -52,7 +52,9 @@ export class BackendRegistry {
     const known = findBackendName(name)
     const own = known && this.get(known)
     const agent = own ?? this.default()
-    if (!agent) throw new GatewayError('backend_unknown', `The agent ${name} is not registered, and no other is.`)
+    if (!agent) {
+      throw new GatewayError('backend_unknown', `The agent ${name} is not registered, and neither is any other.`)
+    }
     return { agent, ...(!own && { missing: name }) }
   }
 
@@ -79,7 +81,7 @@ export class BackendRegistry {
     return this.#backends.size
   }
 
-  /** The agents that can run now. One that takes too long to say so is left out. */
+  /** The agents that can run now, without those that take too long to answer. */
   async availableAgents(): Promise<AgentBackend[]> {
     const backends = [...this.#backends.values()]
     const answers = await Promise.all(backends.map((backend) => this.#isAvailable(backend)))
@@ -99,6 +101,6 @@ async function validateSafely(backend: AgentBackend): Promise<boolean> {
   try {
     return await backend.validate()
   } catch {
-    return false // A backend that cannot even say whether it is available is not.
+    return false // It failed even to check, so it is not available.
   }
 }

@@ -70,19 +70,19 @@ export interface AgentBackend extends BackendAdapter {
 
   capabilities(): AgentCapabilities
 
-  /** The models that the installed CLI itself lists, to choose from; others may work, too. Asks no model. Contract: never
-   *  rejects; empty if the CLI lists none. */
+  /** The models the installed CLI lists; others may work too. Sends nothing to a model. Contract: never rejects; empty
+   *  if the CLI lists none. */
   models(): Promise<string[]>
 
-  /** Reads the installed CLI's version, its login and its known problems. Asks no model. */
+  /** Reads the installed CLI's version, its login and its known problems. Sends nothing to a model. */
   probe(options?: ProbeOptions): Promise<AgentProbe>
 }
 
 export interface AgentRequest {
   prompt: string
-  /** The prompt is a command of the CLI's own, such as `/review`, and must reach it as one. A CLI without commands refuses
-   *  it. `/compact` is for every agent that supports it: the session is summarised to make room, with a view to what the
-   *  words after it ask for, if the agent can be told. */
+  /** The prompt is one of the CLI's own commands, such as `/review`, and must reach it as such. A CLI without commands
+   *  refuses it. `/compact` is understood for every agent that supports it: the session is summarised to make room,
+   *  with the words after it as its focus if the agent takes one. */
   isCommand?: boolean
   /** Marks the processes of this run; generated if left out. */
   runId?: string
@@ -104,7 +104,7 @@ export interface AgentRequest {
   /** The longest the agent may stay silent; 0 turns the watchdog off. */
   idleTimeoutMs?: number
   maxTurns?: number
-  /** Nothing in the working directory may configure the agent or run by itself. If that cannot be guaranteed, the turn
+  /** Nothing in the working directory may configure the agent or run unasked. If that cannot be guaranteed, the turn
    *  fails with `refused`. */
   isUntrusted?: boolean
   /** Variables for this run's processes only. */
@@ -191,13 +191,13 @@ export interface AgentResult {
   /** The answer of record: the CLI's own final text, character for character. */
   finalOutput?: string
   sessionId?: string
-  /** Absent if no process ran, or it did not exit by itself after its answer. A process ended by a signal has 128 plus the
-   *  signal's number, as in a shell. */
+  /** Absent if no process ran, or it did not exit on its own after its answer. A process ended by a signal has 128 plus
+   *  the signal's number, as in a shell. */
   exitCode?: number
   durationMs: number
-  /** Of this turn. Absent if the CLI did not report it, or counts per session and `sessionUsage` was not given. */
+  /** Of this turn. Absent if the CLI did not report it, or counts per session without `sessionUsage` being given. */
   usage?: TokenUsage
-  /** Of the whole session, from a CLI that counts that way; to be passed in with the next request. */
+  /** Of the whole session, if the CLI counts that way; to be passed in with the next request. */
   sessionUsage?: TokenUsage
   costUsd?: number
   failure?: AgentFailure
@@ -251,15 +251,15 @@ export interface AgentCapabilities {
   supportsModelSelection: boolean
   supportsToolControl: boolean
   supportsMaxTurns: boolean
-  /** Whether its session holds a turn that was stopped at its limit. */
+  /** Whether its session keeps a turn that was stopped at the turn limit. */
   remembersPausedTurns: boolean
-  /** Whether it takes a prompt that begins with a slash as one of its own commands, if asked to. */
+  /** Whether it can take a prompt that begins with a slash as one of its own commands. */
   supportsCommands: boolean
   /** Whether it takes `/compact`, by a command or otherwise. */
   supportsCompact: boolean
   /** Whether text arrives while the model is still writing it. */
   supportsStreaming: boolean
-  /** Those that `models` found last; empty if it was not asked yet, or lists none. Others may work, too. */
+  /** The last result of `models`; empty if it was never called, or the CLI lists none. Others may work too. */
   supportedModels: string[]
   /** The configured model; if absent, the CLI chooses. */
   defaultModel?: string
@@ -275,12 +275,12 @@ export interface ProbeOptions {
 }
 
 /**
- * Whether an agent is logged in, as far as can be told without asking its model. Nothing here holds a secret.
+ * Whether an agent is logged in, as far as that is known without a request to its model. Nothing here is secret.
  *
  * - `how`: by what, such as the name of a variable; follows "logged in with"
- * - `why`: why it cannot be told, a sentence
- * - `fix`: the command that logs it in, or in anew, for a terminal on the gateway's machine
- * - `next`: what to do in the program that this command starts, if it does not ask by itself
+ * - `why`: why it is unknown, as a sentence
+ * - `fix`: the command that logs it in, for the first time or again, in a terminal on the gateway's machine
+ * - `next`: what to do in the program that this command starts, if it does not ask
  */
 export type AgentLogin = { fix: string; next?: string } & (
   | { state: 'logged-in'; how: string }
@@ -296,16 +296,16 @@ export interface AgentProbe {
   /** The command that installs it if it was not found, or its newest version if it is too old. Absent if the configuration
    *  names a path: that is not where it would be installed. */
   install?: string
-  /** The built-in demonstration agent stands in for it, which is always ready. */
+  /** It is the built-in demonstration agent, which is always ready. */
   isDemo?: true
-  /** Absent if it was not found, and of the demonstration agent, which needs none. */
+  /** Absent if it was not found, and for the demonstration agent, which needs no login. */
   login?: AgentLogin
-  /** The model of a turn that names none, if the configuration or the CLI's own settings say so. */
+  /** The default model, if the configuration or the CLI's own settings name one. */
   model?: string
   /** What the operator should know or do, one sentence each. */
   problems: string[]
   /** How its turns run, if it was found. */
   mode?: Exclude<AgentMode, 'auto'>
-  /** Why its process is not kept warm although that is enabled: a sentence. */
+  /** Why its process is not kept warm even though that is enabled, as a sentence. */
   whyNotLive?: string
 }

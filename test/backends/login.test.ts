@@ -14,10 +14,10 @@ interface Situation {
   stored?: string[]
   /** Below the home directory. */
   files?: Record<string, string>
-  /** What the CLI prints when it is asked: a recording, or a text. */
+  /** What the CLI prints when asked: a recording, or a text. */
   recording?: string
   prints?: string
-  /** Whether processes are kept alive. */
+  /** Whether the agent runs warm. */
   isWarm?: boolean
   model?: string
 }
@@ -51,7 +51,7 @@ const CLAUDE: Row[] = [
   ['a helper', { recording: 'login-helper.json' }, byAccount('its apiKeyHelper')],
   ['a token of its own', { recording: 'login-token.json' }, byAccount('an OAuth token')],
   ['a key of its own', { recording: 'login-api-key.json' }, byAccount('an API key')],
-  ['a cloud', { recording: 'login-bedrock.json' }, byAccount('credentials of bedrock')],
+  ['a cloud', { recording: 'login-bedrock.json' }, byAccount('bedrock credentials')],
   [
     'a version without the command',
     { prints: "error: unknown command 'auth'" },
@@ -249,7 +249,7 @@ describe.each(BACKEND_NAMES)('%s', (name) => {
     expect([probe.login, probe.model]).toEqual([login, model])
   })
 
-  it('tells nothing of a value', async () => {
+  it('reveals no value', async () => {
     const environment = { ANTHROPIC_API_KEY: SECRET, GEMINI_API_KEY: SECRET, CODEX_API_KEY: SECRET }
     const files = {
       '.local/share/opencode/auth.json': `{"xai":{"key":"${SECRET}"}}`,

@@ -22,8 +22,8 @@ export interface BackendSetup {
   prepare?: (stage: Stage) => Promise<() => Promise<void>>
   /** The fake agent's wire format; defaults to that of the CLI of the same name. */
   speaker?: () => Speaker
-  /** Why turns have no process of their own. Tests about that process are then skipped: its arguments, output, exit code
-   *  and leftovers. */
+  /** Why turns have no separate process. Tests about that process are then skipped: its arguments, output, exit code and
+   *  leftovers. */
   withoutProcess?: string
   /** If that process stays warm: a part of its command line. Tests about its end are then skipped: its exit code, a last
    *  line without a newline, output after the final word, a document of many lines. */
@@ -73,11 +73,11 @@ export interface BackendSetup {
 
 export interface ContractPart {
   it: TestAPI<{ stage: Stage }>
-  /** For tests about a process of our own. */
+  /** For tests about a separate process. */
   itOfProcess: ReturnType<TestAPI<{ stage: Stage }>['runIf']>
   /** For tests about a process that ends with its turn. */
   itIfEnding: ContractPart['itOfProcess']
-  /** For tests about a process of our own on this machine. */
+  /** For tests about a separate process on this machine. */
   itHere: ReturnType<TestAPI<{ stage: Stage }>['runIf']>
   setup: BackendSetup
 }

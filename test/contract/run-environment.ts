@@ -46,7 +46,7 @@ export function describeRunEnvironment({ it, itOfProcess, setup }: ContractPart)
           const { result, types } = await stage.see({ prompt: 'Hello', ...given })
           failures.push([result.failure, types])
         }
-        const message = `The variable ${JSON.stringify(variable)} cannot be set for a run. Give it another name.`
+        const message = `The variable ${JSON.stringify(variable)} cannot be set for a run. Use another name.`
         const refused = [{ reason: 'refused', message, report: message }, 'error complete']
         expect(failures).toEqual([refused, refused])
       },
@@ -54,7 +54,7 @@ export function describeRunEnvironment({ it, itOfProcess, setup }: ContractPart)
 
     it('cannot contain a NUL, and the value is not shown', async ({ stage }) => {
       const { result } = await stage.see({ prompt: 'Hello', environment: { TOKEN: 'secret\0' } })
-      const message = 'The value of TOKEN has a NUL in it. Give it as a file instead.'
+      const message = 'The value of TOKEN contains a NUL character. Pass it as a file instead.'
       expect(result.failure).toEqual({ reason: 'refused', message, report: message })
     })
   })

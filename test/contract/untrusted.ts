@@ -42,7 +42,7 @@ export function describeUntrusted({ itHere, setup }: ContractPart): void {
         { prompt: 'Hello', isUntrusted: true },
         { backend: stage.backend({ cliPath }) },
       )
-      const message = `The project is untrusted, and ${settings} sets filter.x.clean, by which git may run a program or leave the project. Remove that setting, or trust the project.`
+      const message = `The project is untrusted, and ${settings} sets filter.x.clean, which can make git run a program or leave the project. Remove the setting, or trust the project.`
       expect([result.failure, existsSync(join(stage.workingDir, 'call-environment'))]).toEqual([
         { reason: 'refused', message, report: message },
         false,
@@ -54,7 +54,7 @@ export function describeUntrusted({ itHere, setup }: ContractPart): void {
       const { result, types } = await stage.see({ prompt: 'Hello', isUntrusted: true }, { backend })
       const message = expect.stringMatching(
         new RegExp(
-          `^${setup.label} 0\\.0\\.7 is not started in an untrusted project\\. Update it to [\\d.]+ or newer\\.$`,
+          `^${setup.label} 0\\.0\\.7 is too old for an untrusted project\\. Update it to [\\d.]+ or newer\\.$`,
         ),
       )
       expect([result.failure, result.exitCode, types]).toEqual([
@@ -70,7 +70,7 @@ export function describeUntrusted({ itHere, setup }: ContractPart): void {
         { prompt: 'Hello', isUntrusted: true },
         { backend: stage.backend({ cliPath }) },
       )
-      const message = `The version of ${setup.label} could not be read, so it is not started in an untrusted project. Check that \`${cliPath} --version\` answers.`
+      const message = `The version of ${setup.label} could not be read, so it is not started in an untrusted project. Check that \`${cliPath} --version\` works.`
       expect([result.failure, existsSync(join(stage.workingDir, 'started'))]).toEqual([
         { reason: 'refused', message, report: message },
         false,

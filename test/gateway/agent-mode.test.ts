@@ -87,9 +87,9 @@ it.each([
   [
     'auto',
     'old',
-    { mode: 'oneshot', whyNotLive: 'Each turn has a process of its own: version 2.1.100 is older than 2.1.197.' },
+    { mode: 'oneshot', whyNotLive: 'Each turn starts a new process: version 2.1.100 is older than 2.1.197.' },
   ],
-  ['auto', '/usr/bin/true', { mode: 'oneshot', whyNotLive: expect.stringContaining('its version is not known') }],
+  ['auto', '/usr/bin/true', { mode: 'oneshot', whyNotLive: expect.stringContaining('its version is unknown') }],
   ['auto', '/nowhere', {}],
 ])('an agent reports its mode with %s and %s', async (mode, cliPath, expected) => {
   const stage = new Stage(onTestFinished)
@@ -131,7 +131,7 @@ it('an agent that never listens is reported as one-shot for now', async () => {
     ALONE,
     expect.objectContaining({
       mode: 'oneshot',
-      whyNotLive: expect.stringContaining('did not begin to listen'),
+      whyNotLive: expect.stringContaining('did not become ready'),
     }),
   ])
 })

@@ -80,10 +80,10 @@ describe.concurrent('a gateway', () => {
     )
     expect([notices, stage.logsOf('agent.notice').map(({ notice }) => notice)]).toEqual([
       [
-        ['The agent sent an event of an unknown kind: dream', true],
+        ['The agent sent an unknown event: dream', true],
         ['The conversation was compacted to make room.', undefined],
       ],
-      ['The agent sent an event of an unknown kind: dream'],
+      ['The agent sent an unknown event: dream'],
     ])
   })
 

@@ -241,9 +241,9 @@ describe.concurrent('a turn', () => {
   })
 })
 
-describe.concurrent('a variable of a run that is the own of a shell', () => {
+describe.concurrent('a variable of a run that a shell reserves', () => {
   const message =
-    "The variable UID is the shell's own in a pod, and cannot be set there. Give the credential another name."
+    'The variable UID is reserved by the shell in a pod and cannot be set there. Give the credential another name.'
 
   test('is refused to an agent in a pod', async ({ ground, expect }) => {
     const { result } = await ground.turn('pi', { environment: { UID: 'secret' } })

@@ -155,7 +155,7 @@ it('starts nothing if the settings of an untrusted repository may run a program'
     {
       type: 'error',
       reason: 'refused',
-      content: `The project is untrusted, and ${settings} sets filter.x.clean, by which git may run a program or leave the project. Remove that setting, or trust the project.`,
+      content: `The project is untrusted, and ${settings} sets filter.x.clean, which can make git run a program or leave the project. Remove the setting, or trust the project.`,
       timestamp: expect.any(Number),
     },
     false,

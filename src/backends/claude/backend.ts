@@ -121,7 +121,7 @@ export class ClaudeCodeBackend extends CliBackend {
       oldestKnown: '2.1.197',
       holes: [
         { below: '1.0.111', what: 'CVE-2025-59536, a repository can run commands before it is trusted' },
-        { below: '2.0.65', what: 'CVE-2026-21852, a repository can have the API key sent elsewhere' },
+        { below: '2.0.65', what: 'CVE-2026-21852, a repository can send the API key elsewhere' },
       ],
     },
     ownOptions: [
@@ -216,7 +216,7 @@ export class ClaudeCodeBackend extends CliBackend {
   protected override problems(): string[] {
     const isRoot = process.getuid?.() === 0
     if (!isRoot || this.dependencies.environment['IS_SANDBOX'] === '1') return []
-    return [`Claude Code refuses to skip permissions for root. ${ROOT_ADVICE}`]
+    return [`Claude Code refuses to skip permissions when run as root. ${ROOT_ADVICE}`]
   }
 }
 
@@ -338,15 +338,15 @@ class ClaudeTranslation extends Translation {
       case 'init':
         return this.started(line.session_id, line.model)
       case 'api_retry':
-        return this.notice(`The model did not answer (${line.error}), retry ${line.attempt} of ${line.max_retries}.`)
+        return this.notice(`The model did not answer (${line.error}). Retry ${line.attempt} of ${line.max_retries}.`)
       case 'model_fallback':
-        return this.notice(`${line.original_model} is overloaded, going on with ${line.fallback_model}.`)
+        return this.notice(`${line.original_model} is overloaded. Switching to ${line.fallback_model}.`)
       case 'model_refusal_fallback':
-        return this.notice(`${line.original_model} would not answer, going on with ${line.fallback_model}.`)
+        return this.notice(`${line.original_model} refused to answer. Switching to ${line.fallback_model}.`)
       case 'compact_boundary':
         return this.notice('The conversation was compacted to make room.')
       case 'status':
-      // The result tells that the model refused.
+      // The result says that the model refused.
       case 'model_refusal_no_fallback':
       case 'thinking_tokens':
       case 'task_started':

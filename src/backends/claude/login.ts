@@ -17,12 +17,12 @@ export async function claudeLogin(place: LoginPlace): Promise<LoginReading> {
   return defined({ login: byVariable ?? (await askForLogin(place)), model })
 }
 
-/** A login may be in a keychain, of a helper program or of a cloud, so only the CLI itself can tell. */
+/** A login may come from a keychain, a helper program or a cloud provider, so only the CLI itself can tell. */
 async function askForLogin(place: LoginPlace): Promise<AgentLogin> {
   return readStatus(await place.ask(['auth', 'status', '--json'], { DISABLE_AUTOUPDATER: '1' }))
 }
 
-/** What it says of the person is left out. */
+/** Leaves out what it says about the person. */
 function readStatus(output: string): AgentLogin {
   const status = statusIn(output)
   if (status['loggedIn'] === false) return { state: 'logged-out', fix: FIX }
@@ -44,7 +44,7 @@ function describe({ authMethod, apiProvider, subscriptionType }: JsonObject): st
     case 'claude.ai':
       return `a Claude account (${textOf(subscriptionType) ?? 'plan unknown'})`
     case 'third_party':
-      return `credentials of ${textOf(apiProvider) ?? 'a cloud'}`
+      return `${textOf(apiProvider) ?? 'cloud'} credentials`
     case 'api_key_helper':
       return 'its apiKeyHelper'
     case 'oauth_token':

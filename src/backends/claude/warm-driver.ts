@@ -68,7 +68,7 @@ class ClaudeConnection implements WarmConnection {
 
   constructor(private readonly send: Send) {
     this.ready = this.#request('initialize').then((error) => {
-      if (error !== undefined) throw new Error(`Claude did not begin to listen: ${error}`)
+      if (error !== undefined) throw new Error(`Claude Code did not become ready: ${error}`)
     })
   }
 

@@ -20,7 +20,7 @@ async function loginOf(place: LoginPlace, { provider }: CodexConfig): Promise<Ag
   return place.byVariable(keyVariable) ?? { state: 'logged-out', fix: storeKey(keyVariable) }
 }
 
-/** OPENAI_API_KEY alone does not count: Codex sends it only once it was logged in with it. */
+/** OPENAI_API_KEY alone is not a login: Codex uses it only after `codex login --with-api-key`. */
 async function openAiLogin(place: LoginPlace): Promise<AgentLogin> {
   const login = readStatus(await place.ask(['login', 'status']))
   if (login.state !== 'logged-out') return login
@@ -33,7 +33,7 @@ function logInWith(variable: string): string {
   return `printenv ${variable} | codex login --with-api-key`
 }
 
-/** Of a key it prints a part, which is left out. */
+/** Codex prints part of an API key, which is left out. */
 function readStatus(output: string): AgentLogin {
   if (/^not logged in/im.test(output)) return { state: 'logged-out', fix: FIX }
   const isKey = /^(?:api key configured|logged in using an api key)\b/im.test(output)
@@ -49,7 +49,7 @@ interface CodexConfig {
   provider?: { name: string; keyVariable?: string; needsLogin: boolean }
 }
 
-/** Reads the few settings that matter, each in a line of its own, as Codex itself writes them. */
+/** Reads the few settings that matter, each on its own line, as Codex itself writes them. */
 function readConfig(toml: string): CodexConfig {
   const tables = toml.split(/^\s*\[/m)
   const [top = '', ...named] = tables

@@ -69,7 +69,7 @@ const HOOK_HASH = createHash('sha256')
 /** The file that the hook leaves behind. */
 export const DELIVERED = {
   file: 'delivered',
-  otherwise: 'This version of Codex did not take the system prompt; its own prompt was used alone.',
+  otherwise: 'This version of Codex ignored the system prompt and used only its own.',
 }
 
 /** The developer message that carries a system prompt. */

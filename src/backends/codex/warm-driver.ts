@@ -106,7 +106,7 @@ class CodexConnection extends SharedConnection<CodexTurn> {
     try {
       await this.rpc.request('account/login/start', { type: 'apiKey', apiKey })
     } catch (error) {
-      // It may be forbidden to log in so: then the turn says that it is not logged in.
+      // This login may be forbidden: then the turn reports that Codex is not logged in.
       if (!(error instanceof RpcError)) throw error
     }
   }
@@ -159,7 +159,7 @@ class CodexConnection extends SharedConnection<CodexTurn> {
     try {
       await this.rpc.request('thread/backgroundTerminals/clean', { threadId })
     } catch (error) {
-      warm.warn(`A command that is still running could not be ended: ${messageOf(error)}`)
+      warm.warn(`A command that is still running could not be stopped: ${messageOf(error)}`)
     }
   }
 

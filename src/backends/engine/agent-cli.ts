@@ -33,11 +33,11 @@ import type {
 
 /** Time to ask a CLI for its version. Generous: without the version, a turn may get the wrong arguments. */
 export const VERSION_TIMEOUT_MS = 10_000
-/** OpenCode needs some seconds on a slow machine. */
+/** OpenCode takes several seconds on a slow machine. */
 const MODELS_TIMEOUT_MS = 30_000
-/** A login or an update may change them. */
+/** A login or an update may change the models. */
 const MODELS_CACHE_MS = 10 * 60_000
-/** More would help nobody to choose. */
+/** A longer list would not help anyone choose. */
 const MAX_MODELS = 200
 
 /** Which executable to use; defaults to the configured one. */
@@ -62,7 +62,7 @@ export interface WarmAgent extends WarmOptions {
 }
 
 export class AgentCli {
-  /** Absent if every turn gets a process of its own. */
+  /** Absent if every turn starts a new process. */
   readonly warm: WarmAgent | undefined
   readonly #warned = new Set<string>()
   /** Most CLIs find a session only in the directory where it began. */
@@ -70,7 +70,7 @@ export class AgentCli {
   /** Versions of executables, by path. */
   readonly #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
   #models: { fingerprint: string; until: number; models: Promise<string[]> } | undefined
-  /** What `models` found last. */
+  /** The last result of `models`. */
   knownModels: string[] = []
 
   constructor(
@@ -172,7 +172,7 @@ export class AgentCli {
     const models = this.#listModels().then(
       (found) => (this.knownModels = found),
       () => {
-        // Another time it may work.
+        // The next attempt may work.
         this.#models = undefined
         return this.knownModels
       },
@@ -189,7 +189,7 @@ export class AgentCli {
     return (await withDeadline(MODELS_TIMEOUT_MS, undefined, list)).slice(0, MAX_MODELS)
   }
 
-  /** None for a configured path: installing the package would not put anything there. */
+  /** None for a configured path, where installing the package would put nothing. */
   #installation({ executable = this.config.cliPath }: ExecutableChoice): Pick<AgentProbe, 'install'> {
     return executable === this.definition.name ? { install: `npm install -g ${this.#traits.packageName}` } : {}
   }
@@ -234,25 +234,25 @@ export class AgentCli {
   #refusedCommand({ isCommand = false }: AgentRequest, { compaction }: Turn): Failed | undefined {
     const { label, supportsCommands } = this.#traits
     if (!isCommand || (compaction ? this.supportsCompact : supportsCommands)) return undefined
-    const what = compaction ? '/compact' : 'commands that a message could give'
-    return { reason: 'refused', message: `${label} has no ${what}.`, isLasting: true }
+    const what = compaction ? '/compact' : 'commands in messages'
+    return { reason: 'refused', message: `${label} does not support ${what}.`, isLasting: true }
   }
 
   /**
    * Why nothing may be started in this untrusted directory: a sentence with advice.
    *
    * Only tested versions are known to ignore a project's settings; older ones are refused. So is a project that cannot be
-   * checked before the signal.
+   * checked in time.
    */
   async obstacleIn(turn: Turn, signal: AbortSignal): Promise<string | undefined> {
     const { label, versions } = this.#traits
     const version = await this.version(signal, turn.command)
     if (version === undefined) {
       const executable = turn.command?.executable ?? this.config.cliPath
-      return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${executable} --version\` answers.`
+      return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${executable} --version\` works.`
     }
     if (!isAtLeast(version, versions.oldestKnown)) {
-      return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
+      return `${label} ${version} is too old for an untrusted project. Update it to ${versions.oldestKnown} or newer.`
     }
     const own = this.definition.untrustedObstacle(turn)
     const versionOf = (git: string): Promise<string | undefined> => this.version(signal, { executable: git })
@@ -324,7 +324,7 @@ export class AgentCli {
     return { ...command, args: strip(args), template: strip(template) }
   }
 
-  /** For processes that nobody follows: should the gateway be killed, its guardian ends them. */
+  /** For processes outside any run: if the gateway is killed, its guardian ends them. */
   #markedEnvironment(): Record<string, string> {
     const { owner } = this.dependencies
     return { ...this.#environment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
@@ -339,18 +339,18 @@ export class AgentCli {
     const { label, packageName } = this.#traits
     const cliPath = executable ?? this.config.cliPath
     const problem = existsSync(cliPath) ? 'is not an executable file' : 'was not found'
-    const install = `Install it (npm install -g ${packageName}) so that it is on the PATH`
+    const install = `Install it (npm install -g ${packageName}) and make sure it is on the PATH`
     const orPath =
       executable === undefined
-        ? 'or, for the agent that AGENT_BACKEND names, set BACKEND_CLI_PATH to where it is'
-        : 'or begin inbound.reply.command with the path of it'
+        ? 'or, for the agent in AGENT_BACKEND, set BACKEND_CLI_PATH to its path'
+        : 'or begin inbound.reply.command with its path'
     return `${label} CLI "${cliPath}" ${problem}. ${install}, ${orPath}.`
   }
 }
 
 const MAX_SESSIONS = 10_000
 
-/** Something about each of the latest sessions. */
+/** A note about each of the latest sessions. */
 export class SessionNotes<Note> {
   readonly #notes = new Map<string, Note>()
 
@@ -395,7 +395,7 @@ export function setByRun(
 }
 
 const BACKING_OFF =
-  'Each turn has a process of its own for now: one that should have stayed did not begin to listen. It is tried again.'
+  'Each turn starts a new process for now: the warm agent did not become ready. It will be tried again.'
 
 interface ModeInputs {
   mode: AgentMode
@@ -432,8 +432,8 @@ export function modeInUse(
 ): Pick<AgentProbe, 'mode' | 'whyNotLive'> {
   if (mode === 'oneshot') return { mode }
   if (mode === 'auto' && !isAtLeast(version, oldestKnown)) {
-    const what = version === undefined ? 'its version is not known' : `version ${version} is older than ${oldestKnown}`
-    return { mode: 'oneshot', whyNotLive: `Each turn has a process of its own: ${what}.` }
+    const what = version === undefined ? 'its version is unknown' : `version ${version} is older than ${oldestKnown}`
+    return { mode: 'oneshot', whyNotLive: `Each turn starts a new process: ${what}.` }
   }
   return isBackingOff ? { mode: 'oneshot', whyNotLive: BACKING_OFF } : { mode: 'live' }
 }

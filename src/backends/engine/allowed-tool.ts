@@ -24,7 +24,7 @@ export function problemOfTool(text: string): string | undefined {
   if (read(text)) return undefined
   const form = 'write one tool per element, such as Read, mcp__server__tool or Bash(git log:*)'
   const rules =
-    'Spaces and commas are only allowed inside the parentheses, which must be balanced and end the element, and not after a nested pair of them'
+    'Spaces and commas are allowed only inside the parentheses, and not after a nested pair. The parentheses must be balanced and end the element'
   return `invalid tool ${JSON.stringify(text)}: ${form}. ${rules}`
 }
 

@@ -3,7 +3,7 @@ import { startProcess } from '../../processes/local-process.js'
 /** Codex describes each of its models at length. */
 const MAX_CHARACTERS = 4_000_000
 
-/** What a CLI says, on stdout and stderr, to something that needs neither a prompt nor a model. */
+/** What a CLI prints, on stdout and stderr, for arguments that need neither a prompt nor a model. */
 export async function askCli(
   executable: string,
   args: string[],

@@ -1,5 +1,5 @@
-// What driving a command line has in common for all agents. A subclass defines how its CLI is started (`invocation`) and
-// what its output means (`translation`).
+// What all agents have in common when driven by command line. A subclass defines how its CLI is started (`invocation`)
+// and what its output means (`translation`).
 
 import { createScrubber, type Scrubber } from '../../credentials/scrubber.js'
 import { operatorEnvironment } from '../../core/environment.js'
@@ -52,9 +52,9 @@ export interface BackendDependencies {
   owner?: ProcessOwner
   /** Without it, nothing runs in pods. */
   pods?: Pods
-  /** Without it, every turn gets a process of its own. */
+  /** Without it, every turn starts a new process. */
   warm?: WarmOptions
-  /** Text is scrubbed before it is cut: nothing above could recognise half a secret. */
+  /** Text is scrubbed before it is truncated: later, a truncated secret would not be recognised. */
   scrubber: Scrubber
 }
 
@@ -89,7 +89,7 @@ export interface CliTraits extends InputRules {
   /** Recognise failures that the CLI prints on stderr rather than reporting in its wire format. */
   failureSigns: readonly FailureSign[]
   supportsMaxTurns: boolean
-  /** It drops a turn that is stopped at its limit from the session, or spoils the session with it. */
+  /** A turn stopped at the turn limit is dropped from the session, or damages it. */
   forgetsPausedTurns?: true
   supportsToolControl: boolean
   supportsStreaming: boolean
@@ -144,7 +144,7 @@ export abstract class CliBackend implements AgentBackend {
    */
   abstract buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[]
 
-  /** How today's CLI is started. Contract: writes only files of the place, which are removed after the run. */
+  /** How the current CLI is started. Contract: writes only files of the place, which are removed after the run. */
   protected abstract invocation(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
 
   /** Adds the space or escape that keeps this CLI from executing or expanding parts of the prompt. */
@@ -157,15 +157,15 @@ export abstract class CliBackend implements AgentBackend {
     return []
   }
 
-  /** How the CLI is logged in, and with which model it works. Contract: never rejects. */
+  /** How the CLI is logged in, and its default model. Contract: never rejects. */
   protected abstract login(place: LoginPlace): Promise<LoginReading>
 
-  /** The models the CLI lists. Contract: asks no model; empty if it lists none. */
+  /** The models the CLI lists. Contract: sends nothing to a model; empty if it lists none. */
   protected async listModels(_place: LoginPlace): Promise<string[]> {
     return []
   }
 
-  /** What in an untrusted directory this CLI would obey regardless of its options: a sentence with advice. */
+  /** What this CLI would obey in an untrusted directory regardless of its options: a sentence with advice. */
   protected untrustedObstacle(_turn: Turn): string | undefined {
     return undefined
   }
@@ -256,7 +256,7 @@ export abstract class CliBackend implements AgentBackend {
     }
   }
 
-  /** Also for callers that drive the same CLI in another way. */
+  /** Public for callers that drive the same CLI in another way. */
   get cli(): AgentCli {
     this.#cli ??= new AgentCli(
       {

@@ -1,4 +1,4 @@
-// Arguments of a command line, and those of an operator's command template, which come in addition to the backend's own.
+// Arguments of a command line, and those that an operator's command template adds to them.
 
 import type { AgentCommand } from '../types.js'
 

@@ -1,6 +1,6 @@
 // What a crashed program printed on stderr, reduced to what went wrong.
 
-/** Printed last by the runtimes that most agents are written for. */
+/** Printed last by the runtimes of most agents. */
 const RUNTIME = /^(?:Node\.js|Bun) v\d/
 const FRAME = /^\s+at \S/
 /** `TypeError: …`, `Error [ERR_X]: …`, `DOMException [AbortError]: …` */
@@ -12,11 +12,11 @@ export function crashOf(stderr: string): string | undefined {
   return rustPanic(lines) ?? pythonError(lines) ?? scriptError(lines)
 }
 
-/** Of Node.js and Bun: the error stands above its stack. */
+/** Node.js and Bun: the error is above its stack. */
 function scriptError(lines: string[]): string | undefined {
   const printed = lines.filter((line) => line !== '')
   const last = printed.findLast((line) => !RUNTIME.test(line)) ?? ''
-  // Other stacks are of errors that were caught.
+  // Any other stack belongs to an error that was caught.
   if (!RUNTIME.test(printed.at(-1) ?? '') && !FRAME.test(last)) return undefined
   const lastFrame = lines.findLastIndex((line) => FRAME.test(line))
   let top = lastFrame
@@ -25,13 +25,13 @@ function scriptError(lines: string[]): string | undefined {
   return heading !== undefined && HEADING.test(heading) ? heading : undefined
 }
 
-/** The first line after the frames, which are indented. */
+/** Python: the first line after the frames, which are indented. */
 function pythonError(lines: string[]): string | undefined {
   const start = lines.findLastIndex((line) => line.startsWith('Traceback (most recent call last):'))
   return start === -1 ? undefined : lines.slice(start + 1).find((line) => /^\S/.test(line))
 }
 
-/** The message stands behind the place, or since Rust 1.73 below it. */
+/** Rust: the message follows the location, since Rust 1.73 on the next line. */
 function rustPanic(lines: string[]): string | undefined {
   const start = lines.findIndex((line) => /^thread '.*' (?:\(\d+\) )?panicked at /.test(line))
   const panic = lines[start]

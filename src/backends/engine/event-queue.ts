@@ -1,7 +1,7 @@
 import type { AgentEvent, AgentEventBody, AgentResult } from '../types.js'
 
-/** Every event costs something at each step, however short: text that arrives within this time is combined. Screens refresh
- *  no faster, and models take longer between words. */
+/** Even a short event has a cost at every step, so text that arrives within this time is combined. Screens refresh no
+ *  faster, and models pause longer between words. */
 const TEXT_EVERY_MS = 16
 
 /**

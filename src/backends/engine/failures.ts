@@ -186,7 +186,7 @@ export type FailureSign = readonly [sign: RegExp, reason: FailureReason, advice?
 
 /** Common to all CLIs and model servers. A backend's own signs take precedence. */
 const COMMON_SIGNS: readonly FailureSign[] = [
-  // As Anthropic, OpenAI and Google say it. First: some of these texts also speak of access.
+  // As Anthropic, OpenAI and Google say it. First: some of these texts also mention access.
   [
     /\bmodel\b[^\n]{0,100}\bdoes not exist\b|\bmodels\/\S+ is not found\b|\bnot_found_error\b.{0,40}\bmodel:/i,
     'model_unknown',
@@ -214,10 +214,10 @@ function reasonOfStatus(status: unknown): FailureReason | undefined {
 
 type Said = Pick<Extract<Verdict, { isError: true }>, 'message' | 'reason' | 'status'>
 
-/** Why an agent failed that says so itself: by its own word, the HTTP status of its model server, or its message. */
+/** Why an agent failed, according to its own reason, the HTTP status of its model server, or its message. */
 export function reasonOf({ message, reason, status }: Said, ownSigns: readonly FailureSign[]): FailureReason {
   const named = reason ?? reasonOfStatus(status) ?? classifyFailure(message, ownSigns)
-  // After the words: a model that is unknown or a prompt that is too long has these statuses, too.
+  // After the message: an unknown model and a prompt that is too long have these statuses too.
   return named === 'exit' && (status === 400 || status === 422) ? 'refused' : named
 }
 
@@ -264,6 +264,6 @@ export function readableMessage(message: string): string {
     if (typeof error?.message !== 'string') return message
     return message.slice(0, start) + error.message + message.slice(end)
   } catch {
-    return message // Only looked like JSON.
+    return message // It only looked like JSON.
   }
 }

@@ -1,6 +1,6 @@
-// Reads what a CLI prints. On stdout JSON values, usually one per line, but also one value across many lines, as
-// `--output-format json` prints an array: anything that is not JSON is passed on as text, never lost. On stderr text, of
-// which the beginning and the end are kept.
+// Reads what a CLI prints. Stdout has JSON values, usually one per line, but sometimes one value over many lines, such
+// as the array of `--output-format json`. Anything that is not JSON is passed on as text, never lost. Stderr is text,
+// of which the beginning and the end are kept.
 
 import { StringDecoder } from 'node:string_decoder'
 import { type Scrubber, StreamedText } from '../../credentials/scrubber.js'
@@ -22,7 +22,7 @@ export function stripAnsi(text: string): string {
   return text.includes('\u001B') ? text.replace(ANSI_CODES, '') : text
 }
 
-/** Without secrets. They are hidden as text arrives: truncated, a secret would not be recognised. */
+/** Secrets are hidden as text arrives: a truncated secret would not be recognised. */
 export class Stderr {
   #kept = new BoundedText()
   readonly #decoder = new StringDecoder('utf8')
@@ -36,7 +36,7 @@ export class Stderr {
     for (const { text } of this.#text.push(this.#decoder.write(chunk), 'stderr')) this.#kept.append(text)
   }
 
-  /** All since the start or the last `clear`, without colour codes. */
+  /** Everything since the start or the last `clear`, without colour codes. */
   read(): string {
     for (const { text } of this.#text.flush()) this.#kept.append(text)
     return stripAnsi(this.#kept.toString())
@@ -79,7 +79,7 @@ export class JsonReader {
     this.#giveUp()
   }
 
-  /** Handles a line that is complete by itself. Returns whether it was. */
+  /** Handles a line that is a complete value. Returns whether it was one. */
   #single(text: string): boolean {
     const trimmed = text.trim()
     if (trimmed === '') return true
@@ -109,7 +109,7 @@ export class JsonReader {
     this.#emit(value, text)
   }
 
-  /** What looked like the start of a value was not: handles each line by itself. */
+  /** What looked like the start of a value was not: handles each line separately. */
   #giveUp(): void {
     const lines = this.#open
     this.#forget()

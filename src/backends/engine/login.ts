@@ -1,5 +1,5 @@
-// What an agent's own `login.ts` may look at to tell whether the agent is logged in. It learns which variables and files
-// exist; no value of a variable that could be a secret leaves here.
+// What an agent's `login.ts` may inspect to find out whether the agent is logged in: which variables and files exist.
+// No value of a variable that could be a secret leaves here.
 
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -8,10 +8,10 @@ import type { JsonObject } from './jsonl.js'
 import { parseSettings } from './settings.js'
 import type { AgentLogin } from '../types.js'
 
-/** What an agent's own settings say without a model being asked. */
+/** What an agent's own settings say, without a request to a model. */
 export interface LoginReading {
   login: AgentLogin
-  /** The model of a turn that names none. */
+  /** The default model. */
   model?: string
 }
 
@@ -33,7 +33,7 @@ export class LoginPlace {
     this.workingDir = found.workingDir
   }
 
-  /** The value of a variable that is no secret, such as a path or a switch; undefined if it is empty. */
+  /** The value of a variable that is not a secret, such as a path or a switch; undefined if it is empty. */
   setting(name: string): string | undefined {
     return this.found.environment[name] || undefined
   }
@@ -71,7 +71,7 @@ export class LoginPlace {
     try {
       return parseSettings(text)
     } catch {
-      return undefined // A damaged file is the business of the agent, which says so at each turn.
+      return undefined // The agent itself reports a damaged file on each turn.
     }
   }
 
@@ -82,12 +82,12 @@ export class LoginPlace {
   }
 }
 
-/** The command that keeps a key for all turns. */
+/** The command that stores a key for all turns. */
 export function storeKey(variable: string): string {
   return `aetheel credentials set ${variable}`
 }
 
-/** A setting that is a text. */
+/** The value if it is a non-empty string. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
@@ -96,7 +96,7 @@ export function textOf(value: unknown): string | undefined {
 const KEY =
   /(?:_API_KEY|_AUTH_TOKEN|_OAUTH_TOKEN|_ACCESS_TOKEN|_API_TOKEN|_BEARER_TOKEN_BEDROCK|_GITHUB_TOKEN|_APIKEY|_PAT)$|^(?:HF_TOKEN|AWS_ACCESS_KEY_ID|AWS_PROFILE)$/
 
-/** Logged in by a key of any provider, for agents that work with all of them. */
+/** For agents that work with any provider: logged in by a key of any of them. */
 export function byProviderKey(place: LoginPlace): AgentLogin | undefined {
   return place.byVariable(...place.variables().filter((name) => KEY.test(name)))
 }

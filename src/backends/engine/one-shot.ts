@@ -1,5 +1,5 @@
-// A process for a single turn, on this machine or in a pod. It takes whatever no other lifetime does. All its output belongs
-// to that turn, and it exits after its answer.
+// A process for a single turn, on this machine or in a pod. It takes every turn that no other lifetime does. All its
+// output belongs to that turn, and it exits after its answer.
 
 import { randomUUID } from 'node:crypto'
 import { withDeadline } from '../../core/async.js'
@@ -107,7 +107,7 @@ export class OneShot implements Lifetime {
 /** Time for an agent to exit after its final word. Claude Code takes up to 5 s and may resume work meanwhile. */
 const EXIT_AFTER_ANSWER_MS = 10_000
 
-const NOT_EXITED = 'The agent had answered, but its process did not exit and was ended.'
+const NOT_EXITED = 'The agent had answered, but its process did not exit and was stopped.'
 
 export interface OneShotPlan extends RunPlan {
   start(listeners: Pick<PodProcessOptions, 'onStdout' | 'onStderr'>): PodProcess

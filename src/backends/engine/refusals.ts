@@ -1,4 +1,4 @@
-// What a request may not ask for: reasons to refuse it before anything is started, for every kind of lifetime.
+// Reasons to refuse a request before anything is started, for every kind of lifetime.
 
 import { canBeSetForRun } from '../../core/environment.js'
 import { GatewayError, messageOf } from '../../errors.js'
@@ -33,9 +33,9 @@ export function refusedInput(
   { prompt, sessionId, model, allowedTools }: Turn,
   { label, sessionId: sessionPattern, promptLimit, hasToolNamesOnly }: InputRules,
 ): Failed | undefined {
-  if (model !== undefined && !isName(model)) return refused(`${JSON.stringify(model)} is not the name of a model.`)
+  if (model !== undefined && !isName(model)) return refused(`${JSON.stringify(model)} is not a valid model name.`)
   const badTool = allowedTools.map(problemOfTool).find((problem) => problem !== undefined)
-  if (badTool !== undefined) return refused(`The list of allowed tools holds an ${badTool}.`)
+  if (badTool !== undefined) return refused(`The list of allowed tools contains an ${badTool}.`)
   const ruled = hasToolNamesOnly && allowedTools.find((tool) => parseTool(tool).calls !== undefined)
   if (ruled) {
     const advice = 'Allow the whole tool, or leave it out.'
@@ -48,7 +48,7 @@ export function refusedInput(
     if (size > promptLimit.size) return refused(`The prompt is too long for ${label}: ${size} of at most ${limit}.`)
   }
   if (sessionId !== undefined && !sessionPattern.test(sessionId)) {
-    return lostSession(`${JSON.stringify(sessionId)} is not a session id of ${label}.`)
+    return lostSession(`${JSON.stringify(sessionId)} is not a valid session id for ${label}.`)
   }
   return undefined
 }
@@ -58,25 +58,27 @@ export function refusedDirectory(workingDir: string): Failed | undefined {
   return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.`, isLasting: true }
 }
 
-/** For a turn that needs approvals, where nothing can ask for them: it must not run without. */
+/** For a turn that needs approvals where nothing can ask for them. It must not run without. */
 export function refusedAsking(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'> = {}): Failed {
   const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
-  return refused(`${label} cannot ask before it uses a tool${where}. ${pod || command ? HOW_IT_ASKS : WHO_ASKS}`)
+  const advice = pod ? NO_POD : command ? NO_TEMPLATE : WHO_ASKS
+  return refused(`${label} cannot ask for approval${where}. ${advice}, or ${ALLOW}`)
 }
 
 export function refusedVersionToAsk(label: string, version: string | undefined, oldest: string): Failed | undefined {
   if (isAtLeast(version, oldest)) return undefined
-  const advice = 'Update it, or let it work without asking.'
-  return refused(`${label} is known to ask before it uses a tool from version ${oldest} on. ${advice}`)
+  return refused(`Approvals need ${label} ${oldest} or newer. Update it, or ${ALLOW}`)
 }
 
-const HOW_IT_ASKS = 'Have it run without that, or let it work without asking.'
-const WHO_ASKS = 'Use claude, codex, gemini or opencode for this, or let it work without asking.'
+const NO_POD = "Run it on the gateway's machine"
+const NO_TEMPLATE = 'Remove the template'
+const WHO_ASKS = 'Choose claude, codex, gemini or opencode'
+const ALLOW = 'set its permissions to "allow".'
 
-/** For a compaction that a command line alone cannot do. */
+/** For a compaction that a one-shot command line cannot do. */
 export function refusedCompaction(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'>): Failed {
   const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
-  return refused(`${label} has no /compact${where}. /new begins a fresh session.`)
+  return refused(`${label} does not support /compact${where}. Use /new to start a fresh session.`)
 }
 
 /** Why a turn may not run in a pod, as far as can be told without asking the cluster. */
@@ -84,23 +86,23 @@ export function refusedPod({ isUntrusted }: Turn, { pods }: BackendDependencies)
   if (isUntrusted) {
     return refused('An untrusted project does not run in a pod: the pod itself is the fence. Say that it is trusted.')
   }
-  return pods ? undefined : refused('Agents in pods need a gateway that knows kubectl; this one does not.')
+  return pods ? undefined : refused('This gateway cannot run agents in pods: kubectl is not set up.')
 }
 
 export function refusedVariable({ environment = {}, secretFiles = [], pod }: AgentRequest): Failed | undefined {
   const names = [...Object.keys(environment), ...secretFiles.map(({ variable }) => variable)]
   const fixed = names.find((name) => !canBeSetForRun(name))
   if (fixed !== undefined) {
-    return refused(`The variable ${JSON.stringify(fixed)} cannot be set for a run. Give it another name.`)
+    return refused(`The variable ${JSON.stringify(fixed)} cannot be set for a run. Use another name.`)
   }
   const shells = pod && names.find(isShellVariable)
   if (shells !== undefined) return refused(shellsVariable(shells))
   const broken = Object.entries(environment).find(([, value]) => value.includes('\0'))
-  return broken && refused(`The value of ${broken[0]} has a NUL in it. Give it as a file instead.`)
+  return broken && refused(`The value of ${broken[0]} contains a NUL character. Pass it as a file instead.`)
 }
 
 export function shellsVariable(name: string): string {
-  return `The variable ${name} is the shell's own in a pod, and cannot be set there. Give the credential another name.`
+  return `The variable ${name} is reserved by the shell in a pod and cannot be set there. Give the credential another name.`
 }
 
 export function preparationFailure(label: string, error: unknown): Failed {
@@ -121,10 +123,11 @@ export function requireEnforceable(
   { provider, supportsToolControl, supportsMaxTurns }: AgentCapabilities,
 ): void {
   const refuse = (what: string): never => {
-    throw new GatewayError('request_invalid', `The agent ${provider} cannot be ${what} away, or choose another agent.`)
+    throw new GatewayError('request_invalid', `The agent ${provider} ${what}, or choose another agent.`)
   }
-  if (allowedTools.length > 0 && !supportsToolControl) refuse('restricted to tools: take allowed_tools')
-  if (maxTurns !== undefined && !supportsMaxTurns) refuse('limited to a number of turns: take max_turns')
+  if (allowedTools.length > 0 && !supportsToolControl)
+    refuse('cannot be restricted to certain tools. Remove allowed_tools')
+  if (maxTurns !== undefined && !supportsMaxTurns) refuse('does not support a turn limit. Remove max_turns')
 }
 
 /** Configured limits that the agent cannot enforce, one sentence each. The turn runs without them. */
@@ -133,7 +136,7 @@ export function unenforcedLimits(
   { supportsToolControl }: AgentCapabilities,
 ): string[] {
   if (allowedTools.length === 0 || supportsToolControl) return []
-  return ['ALLOWED_TOOLS does not hold here: this agent cannot be restricted to tools.']
+  return ['ALLOWED_TOOLS has no effect: this agent cannot be restricted to certain tools.']
 }
 
 /** Contract: throws `request_invalid`. */

@@ -1,13 +1,14 @@
-// A turn that starts over: when a session is lost, what the agent is told the next time, and how several attempts stay one
+// A turn that starts over: when a session is lost, what the agent is told next, and how several attempts stay one
 // stream of events.
 //
-// A session is lost if the turn should continue it, and it does not exist here or is damaged. The reason is `session_lost`
-// however that is found out: an id that cannot be one of the agent's, another session than the one asked for, a server that
-// cannot read it (all by `lostSession`), or the agent's own words (by the `failureSigns` of its backend).
+// A session is lost if the turn should continue it, but it does not exist here or is damaged. The reason is always
+// `session_lost`, however it is detected: an id that cannot be one of the agent's, a session other than the one
+// requested, a server that cannot read it (all by `lostSession`), or the agent's own message (by the `failureSigns` of
+// its backend).
 //
-// Two places act on it, since neither knows what the other does. `takeWarmTurn` starts over if the session began in this
-// very turn, in a process that ended before it was stored: nobody else has heard of that session, or knows what the agent
-// was told. `AgentRuntime` starts over if an earlier turn began it: only there is it stored, and can a person be told.
+// Two places act on it, since neither knows enough for both cases. `takeWarmTurn` starts over if the session began in
+// this turn, in a process that ended before storing it: nothing else knows that session, or what the agent was told.
+// `AgentRuntime` starts over if an earlier turn began it: only the runtime has it stored and can tell a person.
 
 import type { AgentEvent, FailureReason, Steer } from '../types.js'
 import type { Failed } from './failures.js'
@@ -20,13 +21,13 @@ export function isSessionLost(failure: { reason: FailureReason } | undefined): b
   return failure?.reason === 'session_lost'
 }
 
-/** Whether this end of an attempt says so. */
+/** Whether this end of an attempt says that the session is lost. */
 export function saysSessionLost(end: AgentEvent): boolean {
   if (end.type === 'complete') return isSessionLost(end.result.failure)
   return end.type === 'error' && isSessionLost(end)
 }
 
-/** Tells between two attempts why there is another. */
+/** Sent between two attempts: why there is another. */
 export type AttemptNotice = Pick<Extract<AgentEvent, { type: 'notice' }>, 'content' | 'isTechnical'>
 
 /**
@@ -80,8 +81,8 @@ export class AttemptStream {
   }
 }
 
-/** The prompt for an agent that resumes a message it may already have worked on. `what` happened is the start of a
- *  sentence, `cause` a name for it. */
+/** The prompt for an agent that resumes a message it may already have worked on. `what` begins a sentence and says what
+ *  happened; `cause` names it. */
 export function interruptedPrompt(what: string, cause: string, prompt: string): string {
   return `[${what} while you worked on this message, and your answer was not delivered. Parts of the work may be done \
 already: look before you repeat them. Nobody refused or cancelled anything; a tool that seems to have been was cut off \
@@ -90,8 +91,8 @@ by ${cause}. The message was:]
 ${prompt}`
 }
 
-/** The prompt for an agent that goes on after a pause, but does not remember the turn in which it paused. `said` is what it
- *  had said by then. */
+/** The prompt for an agent that continues after a pause, but does not remember the turn that paused. `said` is what it
+ *  had said until then. */
 export function resumedPrompt(prompt: string, said: string): string {
   const before = `[You worked on this message until you had used up the steps of one turn, and do not remember it. Parts of \
 the work are done already: look before you repeat them, and go on from there. The message was:]
@@ -105,7 +106,7 @@ export function joinedPrompt(prompt: string, others: string[]): string {
   return [prompt, ...others.map((text) => `[Another message of this conversation:]\n\n${text}`)].join('\n\n')
 }
 
-/** Records what the agent takes. If the turn starts over, it becomes part of the prompt. */
+/** Records the text that the agent takes. If the turn starts over, it becomes part of the prompt. */
 export function recordTaken(steer: Steer, taken: string[]): Steer {
   return async (text) => {
     const isTaken = await steer(text)

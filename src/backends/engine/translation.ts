@@ -75,7 +75,7 @@ export abstract class Translation {
     try {
       this.translate(value)
     } catch (error) {
-      this.#unreadable(`Not understood: an event of the kind ${nameOf(value['type'])} (${messageOf(error)})`)
+      this.#unreadable(`The agent sent an invalid event: ${nameOf(value['type'])} (${messageOf(error)})`)
     }
   }
 
@@ -144,7 +144,7 @@ export abstract class Translation {
     // The operator's arguments may ask for another session, such as a fork.
     if (this.turn?.command?.sessionArgs) return true
     if (asked.toLowerCase() === sessionId.toLowerCase()) return true
-    this.mustStop = lostSession(`The agent did not find the session ${asked}.`)
+    this.mustStop = lostSession(`The agent could not find the session ${asked}.`)
     return false
   }
 
@@ -177,7 +177,7 @@ export abstract class Translation {
 
   protected toolUse(toolId: string, toolName: string, input: unknown): void {
     const toolInput = isObject(input) ? input : input === undefined ? {} : { value: input }
-    if (isDeeperThan(toolInput, MAX_INPUT_DEPTH)) throw new RangeError('the input of the tool is nested too deeply')
+    if (isDeeperThan(toolInput, MAX_INPUT_DEPTH)) throw new RangeError('the tool input is nested too deeply')
     this.endText()
     this.emit({ type: 'tool_use', toolId: text(toolId), toolName: text(toolName), toolInput })
   }
@@ -206,7 +206,7 @@ export abstract class Translation {
     const name = nameOf(kind)
     if (this.#unknownKinds.has(name) || this.#unreadableCount >= MAX_UNREADABLE) return
     this.#unknownKinds.add(name)
-    this.#unreadable(`The agent sent an event of an unknown kind: ${name}`)
+    this.#unreadable(`The agent sent an unknown event: ${name}`)
   }
 
   /** Limits the notices in a flood of unreadable lines. */
@@ -214,7 +214,7 @@ export abstract class Translation {
     this.#unreadableCount += 1
     if (this.#unreadableCount <= MAX_UNREADABLE) this.#technicalNotice(content)
     if (this.#unreadableCount !== MAX_UNREADABLE) return
-    this.#technicalNotice('Further lines that cannot be read are left out.')
+    this.#technicalNotice('Further unreadable lines are skipped.')
   }
 
   #technicalNotice(content: string): void {
@@ -284,7 +284,7 @@ export function combineUsage(a: TokenUsage, b: TokenUsage, sign: 1 | -1 = 1): To
 /** Checks that a supposed string really is one, since consumers rely on it. */
 function text(claimed: string): string {
   if (typeof claimed === 'string') return claimed
-  throw new TypeError(`a text was expected, not ${typeof claimed}`)
+  throw new TypeError(`expected a string, not ${typeof claimed}`)
 }
 
 /** No real input is deeper, and printing one that is would overflow the stack. */

@@ -1,5 +1,5 @@
-// One turn, for every lifetime of an agent's process: what is to be done, its walk from the request to `complete`, and its
-// run: the agent's start, the clock, the first stop, the end.
+// One turn, for every lifetime of an agent's process: what to do, the way from the request to `complete`, and the run
+// itself with its start, its clock, its first stop and its end.
 //
 // Traps:
 // - Reading never waits for the consumer: Claude Code drops output that nobody reads.
@@ -41,7 +41,7 @@ export interface Turn {
   workingDir: string
   /** 0 means no limit. */
   maxTurns: number
-  /** Nothing in the working directory may configure the agent or run by itself. */
+  /** Nothing in the working directory may configure the agent or run unasked. */
   isUntrusted: boolean
   /** The agent asks before it uses a tool. */
   isAsking: boolean
@@ -107,7 +107,7 @@ export interface Lease {
 export interface TakeOptions {
   request: AgentRequest
   signal: AbortSignal
-  /** How much of the turn's time is already used up. */
+  /** How much of the turn's time has been used. */
   spentMs?: number
   config: BackendAdapterConfig
   dependencies: Pick<BackendDependencies, 'now' | 'elapsed'>
@@ -141,7 +141,7 @@ export async function* takeTurn(
     }
   } finally {
     signal.removeEventListener('abort', cancel)
-    // Reached early if the consumer leaves the loop: the agent must not keep working for nobody.
+    // Reached early if the consumer leaves the loop: then the agent must not keep working.
     cancel()
     await run?.ended
     await lease?.release()
@@ -270,7 +270,7 @@ export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
 
 export interface TimeLimits {
   timeoutMs: number
-  /** How much of it is used up before the agent starts. */
+  /** How much of it was used before the agent starts. */
   spentMs?: number
   /** 0 means no limit. */
   idleTimeoutMs: number
@@ -327,7 +327,7 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, elapsed, onTi
     startedAt,
     alive() {
       lastSignOfLife = elapsed()
-      // Not by the timer alone, which a flood of output delays.
+      // The timer alone is not enough: a flood of output delays it.
       if (pauses === 0 && lastSignOfLife - startedAt - pausedMs >= leftMs) tooLong()
     },
     pause() {

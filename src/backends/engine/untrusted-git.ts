@@ -1,6 +1,6 @@
-// Agents run git in their directory, and a repository's settings may name programs that git then runs. Two of these
-// settings can be overridden from outside. For the others there is no override, so a repository is accepted only if all
-// its settings are known to run nothing.
+// Agents run git in their directory, and a repository's settings may name programs that git then runs. Some of these
+// settings can be overridden from outside. The others cannot, so a repository is accepted only if all its settings are
+// known to run nothing.
 
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
@@ -40,8 +40,8 @@ const HARMLESS_SETTINGS = new RegExp(
   ].join('|')})$`,
 )
 
-/** Time to check an untrusted project. If that is not enough, nothing is started there. It only guards against a hang, such
- *  as a network drive that does not answer: on a busy machine the processes of a check take long to begin. */
+/** Time to check an untrusted project. If it is not enough, nothing is started there. It is long because it only guards
+ *  against a hang, such as a network drive that does not answer: on a busy machine, even starting git takes a while. */
 export const UNTRUSTED_CHECK_MS = 120_000
 
 const READ_AT_ONCE = 32
@@ -63,7 +63,7 @@ export async function gitObstacle(
     const git = findExecutable('git', environment['PATH'] ?? '')
     const version = git === undefined ? undefined : await versionOf(git)
     if (git === undefined || !isAtLeast(version, OLDEST_GIT)) {
-      return `The project is untrusted, and its git settings cannot be looked at. Install git ${OLDEST_GIT} or newer.`
+      return `The project is untrusted, and its git settings cannot be checked. Install git ${OLDEST_GIT} or newer.`
     }
     for (const repository of repositories) {
       for (const name of ['config', 'config.worktree']) {
@@ -72,14 +72,14 @@ export async function gitObstacle(
         const settings = await readSettings(git, file, environment, signal)
         const harmful = await findHarmful(settings, repository, directory)
         if (harmful !== undefined) {
-          return `The project is untrusted, and ${file} sets ${harmful}, by which git may run a program or leave the project. Remove that setting, or trust the project.`
+          return `The project is untrusted, and ${file} sets ${harmful}, which can make git run a program or leave the project. Remove the setting, or trust the project.`
         }
       }
     }
     return undefined
   } catch (error) {
     const problem = messageOf(error).replace(/\.$/, '')
-    return `The project is untrusted, and its git settings could not be looked at: ${problem}. Put that right, or trust the project.`
+    return `The project is untrusted, and its git settings could not be checked: ${problem}. Fix that, or trust the project.`
   }
 }
 

@@ -24,15 +24,15 @@ export async function readVersion(
 }
 
 export function problemsOfVersion(version: string | undefined, knowledge: VersionKnowledge): string[] {
-  if (version === undefined) return ['Its version could not be read: `--version` did not answer with one.']
+  if (version === undefined) return ['Its version could not be read: `--version` printed none.']
   const holes = knowledge.holes
     .filter(({ below }) => !isAtLeast(version, below))
     .map(({ below, what }) => `Version ${version} has a known security hole (${what}): update to ${below} or newer.`)
   if (isAtLeast(version, knowledge.oldestKnown)) return holes
-  return [...holes, `Version ${version} is older than ${knowledge.oldestKnown}, the oldest one known to work here.`]
+  return [...holes, `Version ${version} is older than ${knowledge.oldestKnown}, the oldest version known to work.`]
 }
 
-/** Whether that Node.js is new enough: a sentence with advice, or undefined if all is well or the CLI does not run on Node.js. */
+/** A sentence with advice if Node.js is too old for the CLI; undefined if not, or if the CLI does not run on Node.js. */
 export async function problemOfNode(
   label: string,
   executable: string,
@@ -44,7 +44,7 @@ export async function problemOfNode(
   const node = findExecutable('node', environment['PATH'] ?? '')
   const version = node === undefined ? undefined : await readVersion(node, environment, signal)
   if (version === undefined || isAtLeast(version, oldest)) return undefined
-  return `${label} needs Node.js ${oldest} or newer, and would run on ${version} (${node}). Install a newer one and put it first on the PATH of Aetheel.`
+  return `${label} needs Node.js ${oldest} or newer, but would run on ${version} (${node}). Install a newer version and put it first on Aetheel's PATH.`
 }
 
 /** The lower bound of a range such as `>=22.19`; undefined for any other kind of range. */
@@ -63,7 +63,7 @@ async function oldestNode(executable: string): Promise<string | undefined> {
     const manifest = JSON.parse(await manifestAbove(dirname(script))) as { engines?: { node?: unknown } }
     return lowestVersion(manifest.engines?.node)
   } catch {
-    return undefined // It may belong to no package, and an executable need not be readable.
+    return undefined // It may not belong to a package, and an executable need not be readable.
   }
 }
 

@@ -59,11 +59,11 @@ export class GeminiBackend extends CliBackend {
     promptLimit: { size: 8_388_608, unit: 'bytes' },
     failureSigns: [
       [/error resuming session|invalid session identifier|no previous sessions found/i, 'session_lost'],
-      // It continues a session with the results of tools twice, which model servers refuse.
+      // It continues a session with tool results sent twice, which model servers refuse.
       [/number of function response parts is equal to the number of function call parts/i, 'session_lost'],
       [/must specify the \w+ environment variable|set an auth method|invalid auth method/i, 'auth'],
       [/max session turns/i, 'max_turns'],
-      // On stderr alone.
+      // Only on stderr.
       [/_ApiError: \{"error":\{"code":400\b/, 'refused'],
     ],
     supportsMaxTurns: true,
@@ -122,7 +122,7 @@ export class GeminiBackend extends CliBackend {
   protected override warmDriver(): WarmDriver {
     return geminiWarmDriver(async (turn, place, signal) => {
       const hooks = await unsupportedHooks(place, signal, turn)
-      if (hooks.length > 0) throw new Error(`kept alive, Gemini does not run these hooks: ${hooks.join(', ')}`)
+      if (hooks.length > 0) throw new Error(`a warm Gemini CLI does not run these hooks: ${hooks.join(', ')}`)
       return {
         args: ['--acp', ...(turn.isAsking ? ASKING : YOLO), ...policyArgs(turn, place.files)],
         // No limit in the CLI: it would count the turns of the whole session.

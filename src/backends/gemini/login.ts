@@ -1,4 +1,4 @@
-// How Gemini CLI is logged in. It has no command that tells, so this reads what it reads itself, as 0.61.0 does.
+// How Gemini CLI is logged in. No command reports it, so this reads the same files and variables as 0.61.0.
 
 import { dirname, join } from 'node:path'
 import { defined } from '../../core/defined.js'
@@ -25,7 +25,7 @@ async function loginOf(place: LoginPlace, directory: string, settings: JsonObjec
     case 'oauth-personal':
       return (await place.text(join(directory, 'oauth_creds.json'))) === undefined ? loggedOut() : byAccount()
     case 'compute-default-credentials':
-      return { state: 'logged-in', how: 'the credentials of this machine in Google Cloud', fix: FIX }
+      return { state: 'logged-in', how: "this machine's Google Cloud credentials", fix: FIX }
     case 'gateway':
       return { state: 'unknown', why: NEEDS_CHOICE, fix: FIX }
     case undefined:
@@ -33,13 +33,13 @@ async function loginOf(place: LoginPlace, directory: string, settings: JsonObjec
     default:
       return {
         state: 'unknown',
-        why: `Its settings choose a way to log in that is not known here: ${chosen}.`,
+        why: `Its settings choose an unknown login method: ${chosen}.`,
         fix: FIX,
       }
   }
 }
 
-/** The way that variables choose where the settings choose none. */
+/** The login method that variables choose if the settings choose none. */
 function methodOf(place: LoginPlace): string | undefined {
   if (place.setting('GOOGLE_GENAI_USE_GCA') === 'true') return 'oauth-personal'
   if (place.setting('GOOGLE_GENAI_USE_VERTEXAI') === 'true') return 'vertex-ai'
@@ -55,7 +55,7 @@ function byVertex(place: LoginPlace): AgentLogin {
 
 const VERTEX_FIX = 'gcloud auth application-default login'
 
-/** It reads the nearest `.env` from the working directory upwards, and else that of its own directory. */
+/** It reads the nearest `.env` from the working directory upwards, or else the one in its own directory. */
 async function byFile(place: LoginPlace, directory: string): Promise<AgentLogin | undefined> {
   const paths = upwards(place.workingDir).flatMap((one) => [join(one, '.gemini', '.env'), join(one, '.env')])
   for (const path of [...paths, join(directory, '.env')]) {
@@ -73,20 +73,20 @@ function upwards(directory: string): string[] {
   return parent === directory ? [directory] : [directory, ...upwards(parent)]
 }
 
-/** A process of one turn refuses it, one that is kept alive does not. */
+/** A one-shot process fails without a choice; a warm one does not. */
 const NEEDS_CHOICE =
-  'With GOOGLE_GEMINI_BASE_URL its settings.json must choose how to log in: {"security":{"auth":{"selectedType":"gemini-api-key"}}}.'
+  'With GOOGLE_GEMINI_BASE_URL, its settings.json must choose a login method: {"security":{"auth":{"selectedType":"gemini-api-key"}}}.'
 
 function loggedOut(): AgentLogin {
   return { state: 'logged-out', fix: FIX }
 }
 
 function inKeychain(): AgentLogin {
-  return { state: 'unknown', why: 'Its settings say that it has an API key, which may be in a keychain.', fix: FIX }
+  return { state: 'unknown', why: 'Its settings choose an API key, which may be in a keychain.', fix: FIX }
 }
 
 function byAccount(): AgentLogin {
-  const why = 'It has the login of a Google account. Since June 2026 only those of an organisation are accepted.'
+  const why = 'It is logged in with a Google account. Since June 2026, only organisation accounts are accepted.'
   return { state: 'unknown', why, fix: FIX }
 }
 

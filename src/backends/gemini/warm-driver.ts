@@ -214,7 +214,7 @@ class GeminiTurn extends SharedTurn {
 
   decline(): void {
     this.isDeclined = true
-    this.fail(new Error('Gemini cannot load a session in the minute in which it began. Try again in a minute.'))
+    this.fail(new Error('Gemini CLI cannot load a session in the minute in which it began. Try again in a minute.'))
   }
 
   protected stop(): void {

@@ -156,7 +156,7 @@ function errorOf(stopReason: string): JsonObject {
     case 'max_turn_requests':
       return {
         type: 'FatalTurnLimitedError',
-        message: 'Gemini went round in circles, or reached its maximum of turns.',
+        message: 'Gemini CLI got stuck in a loop, or reached its maximum number of turns.',
       }
     case 'max_tokens':
       return { message: 'The conversation is too long for the model.' }

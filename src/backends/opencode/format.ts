@@ -9,7 +9,7 @@ import type { VersionKnowledge } from '../engine/version.js'
 
 /** OpenCode cannot store anything, not even a new session. */
 const DATABASE_ADVICE =
-  '(The database of OpenCode is damaged: end what uses it, and move opencode.db out of its data directory. Its sessions are lost.)'
+  '(The OpenCode database is damaged. Stop everything that uses it, and move opencode.db out of its data directory. Its sessions are lost.)'
 
 export const OPENCODE: InputRules & { failureSigns: readonly FailureSign[]; versions: VersionKnowledge } = {
   label: 'OpenCode',
@@ -23,7 +23,7 @@ export const OPENCODE: InputRules & { failureSigns: readonly FailureSign[]; vers
   ],
   versions: {
     oldestKnown: '1.18.33',
-    holes: [{ below: '1.0.216', what: 'CVE-2026-22812, its server runs commands for any web page' }],
+    holes: [{ below: '1.0.216', what: 'CVE-2026-22812, any web page can run commands through its server' }],
   },
 }
 

@@ -1,4 +1,4 @@
-// OpenCode knows a model by its provider and its name. People and programs write the name alone, too.
+// OpenCode identifies a model as provider/model. People and programs also write only the model's name.
 
 import type { AgentEvent, AgentRequest } from '../types.js'
 import type { Failed } from '../engine/failures.js'
@@ -8,7 +8,7 @@ import { refusedRun } from '../engine/refusals.js'
 interface ModelOptions {
   /** The configured model. */
   model?: string | undefined
-  /** Those that OpenCode lists, each as `provider/model`. */
+  /** The models OpenCode lists, each as `provider/model`. */
   models(): Promise<string[]>
   now: () => number
 }
@@ -16,11 +16,11 @@ interface ModelOptions {
 type Run = (request: AgentRequest) => AsyncGenerator<AgentEvent, void, undefined>
 
 export const MODEL_OPTION = { names: ['-m', '--model'], takesValue: true }
-/** What is no name at all is refused as with every agent. */
+/** Anything else is refused as with every agent. */
 const BARE_NAME = /^[A-Za-z\d][\w.:@-]{0,99}$/
 const NAMED_MODELS = 5
 
-/** Runs the request with the whole name of its model. Refuses it if OpenCode lists no such model. */
+/** Runs the request with the full name of its model. Refuses it if OpenCode lists no such model. */
 export async function* withWholeModel(
   request: AgentRequest,
   { model: configured, models, now }: ModelOptions,
@@ -32,7 +32,7 @@ export async function* withWholeModel(
     yield* run(request)
     return
   }
-  // A pod may have others than this machine.
+  // A pod may have other models than this machine.
   const known = request.pod ? [] : await models()
   const whole = known.find((name) => nameIn(name) === model)
   if (whole === undefined) yield* refusedRun(unknownModel(model, known), now)
@@ -42,8 +42,8 @@ export async function* withWholeModel(
 function unknownModel(model: string, known: string[]): Failed {
   const likely = known.filter((name) => nameIn(name).includes(model) || model.includes(nameIn(name)))
   const named = (likely.length > 0 ? likely : known).slice(0, NAMED_MODELS).join(', ')
-  const advice = named === '' ? 'Name it so, such as openai/gpt-4o.' : `Some that it lists: ${named}.`
-  const message = `OpenCode names its models provider/model, and lists none called ${JSON.stringify(model)}. ${advice}`
+  const advice = `Use provider/model, such as ${named === '' ? 'openai/gpt-4o' : named}.`
+  const message = `OpenCode lists no model named ${JSON.stringify(model)}. ${advice}`
   return { reason: 'model_unknown', message, isLasting: true }
 }
 

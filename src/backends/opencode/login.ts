@@ -14,7 +14,7 @@ export async function opencodeLogin(place: LoginPlace): Promise<LoginReading> {
   return defined({ login: await loginOf(place, settings), model: textOf(settings['model']) })
 }
 
-/** "opencode models" lists them, a line each. */
+/** `opencode models` lists them, one per line. */
 export async function opencodeModels(place: LoginPlace): Promise<string[]> {
   const output = await place.ask(['models'], { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' })
   return output.split('\n').filter((line) => /^[\w.-]+\/\S+$/.test(line))
@@ -28,7 +28,7 @@ async function loginOf(place: LoginPlace, settings: JsonObject): Promise<AgentLo
   if (kept.length > 0) return loggedIn(`its login to ${kept.join(', ')}`)
   const providers = isObject(settings['provider']) ? Object.keys(settings['provider']) : []
   if (providers.length > 0) return loggedIn(`its settings of ${providers.join(', ')}`)
-  const why = 'It is logged in to no provider. Without one it has only the free models that OpenCode itself offers.'
+  const why = 'It is not logged in to any provider, so it has only the free models that OpenCode offers.'
   return { state: 'unknown', why, fix: OPENCODE_LOGIN }
 }
 
@@ -36,7 +36,7 @@ function loggedIn(how: string): AgentLogin {
   return { state: 'logged-in', how, fix: OPENCODE_LOGIN }
 }
 
-/** The later ones win. */
+/** Later files win. */
 async function settingsOf(place: LoginPlace): Promise<JsonObject> {
   const directory = join(place.setting('XDG_CONFIG_HOME') ?? join(place.home, '.config'), 'opencode')
   const named = place.setting('OPENCODE_CONFIG')
@@ -53,6 +53,6 @@ function inVariable(place: LoginPlace): JsonObject {
   try {
     return parseSettings(place.setting('OPENCODE_CONFIG_CONTENT') ?? '{}')
   } catch {
-    return {} // Each turn says what is wrong with it.
+    return {} // OpenCode reports the error on each turn.
   }
 }

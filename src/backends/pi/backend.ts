@@ -224,7 +224,7 @@ class PiTranslation extends Translation {
         return this.notice(`${line.errorMessage} (retry ${line.attempt} of ${line.maxAttempts})`)
       case 'compaction_start':
         this.keepsWorking()
-        return this.notice(`The agent summarises the conversation so far (${line.reason ?? 'long'}).`)
+        return this.notice(`The agent is compacting the conversation (${line.reason ?? 'too long'}).`)
       default:
         if (!IGNORED.includes(line.type)) this.unknown((line as JsonObject)['type'])
     }

@@ -26,7 +26,7 @@ export async function piModels(place: LoginPlace): Promise<string[]> {
   return modelsIn(await listed(place)).map(({ provider, model }) => `${provider}/${model}`)
 }
 
-/** The models of the providers that it has a key of, also in its settings. */
+/** The models of all providers it has a key for, including those in its settings. */
 function listed(place: LoginPlace): Promise<string> {
   return place.ask(['--list-models'], { PI_OFFLINE: '1' })
 }

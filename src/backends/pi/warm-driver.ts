@@ -2,8 +2,8 @@
 // docs/backends/pi.md.
 //
 // Traps:
-// - `agent_end` is not the end: Pi may retry or compact. It says so right after that line, before it answers a request sent
-//   then. Until that answer, and while it compacts, no other prompt may be sent.
+// - `agent_end` is not the end: Pi may retry or compact. It says so right after that line, before it answers any
+//   request sent in response. Until that answer, and while it compacts, no other prompt may be sent.
 // - The end of its input ends the process at once, even in the middle of a turn.
 // - An `abort` before the agent has started has no effect, and an `abort` may be answered before `agent_end`.
 // - A steering message that is unread at the end of a turn would be read in the next one, and cannot be withdrawn.
@@ -146,7 +146,7 @@ const STATE = 'state'
 const ABORT = 'abort'
 const STEER = 'steer'
 
-/** A compaction that has nothing to do is no failure. */
+/** A compaction with nothing to do is not a failure. */
 const NOTHING_TO_COMPACT = /^(?:Nothing to compact|Already compacted)/
 
 interface Steering {
@@ -163,7 +163,7 @@ class PiTurn implements WarmTurn {
   #isPrompted = false
   #isAccepted = false
   #isRunning = false
-  /** It will start again by itself. */
+  /** Pi will start again on its own. */
   #willRetry = false
   #isInterrupted = false
   #stateCount = 0
@@ -288,7 +288,7 @@ class PiTurn implements WarmTurn {
     return this.translation.verdict?.isError === false
   }
 
-  /** Requests its state. If Pi continues by itself, it says so before it answers. */
+  /** Requests its state. If Pi continues on its own, it says so before it answers. */
   #requestState(): void {
     this.#stateCount += 1
     this.send({ id: `${STATE}-${this.#stateCount}`, type: 'get_state' })
@@ -301,7 +301,7 @@ class PiTurn implements WarmTurn {
     this.#finish()
   }
 
-  /** For an end that no event tells: in Pi's own format for messages. */
+  /** For an end that no event reports, in Pi's own format for messages. */
   #conclude(message: JsonObject): void {
     this.translation.accept({ type: 'message_end', message: { role: 'assistant', ...message } })
     this.#finish()

@@ -137,7 +137,7 @@ describe('Claude Code is not started', () => {
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('claude', { sessionId })
-      const message = `${JSON.stringify(sessionId)} is not a session id of Claude.`
+      const message = `${JSON.stringify(sessionId)} is not a valid session id for Claude.`
       expect({ start, result }).toEqual({
         start: undefined,
         result: { isError: true, durationMs: 0, failure: { reason: 'session_lost', message, report: message } },
@@ -302,7 +302,7 @@ describe('from the output of Claude Code', () => {
     })
   })
 
-  it('turns and denied tools are told beside the answer', async () => {
+  it('turns and denied tools are reported beside the answer', async () => {
     const denials = [{ tool_name: 'Bash' }]
     const outcome = await see({ ...result('done'), num_turns: 2, permission_denials: denials })
     expect(outcome.result.metadata).toEqual({ turns: 2, permissionDenials: denials })

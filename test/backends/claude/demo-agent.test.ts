@@ -8,7 +8,7 @@ import { createLog } from '../../../src/log.js'
 import { ConfiguredAgents } from '../../../src/runtime/configured-agents.js'
 
 describe.for(['oneshot', 'live'] as const)('the demonstration agent, %s', (mode) => {
-  it('says word by word that it is no model', async (test) => {
+  it('says word by word that it is not a model', async (test) => {
     const { run } = open(test, mode)
     const events = await run({ prompt: 'Why is the sky blue?' })
     const pieces = events.flatMap((event) => (event.type === 'output' ? [event.content] : []))
@@ -59,7 +59,7 @@ describe.for(['oneshot', 'live'] as const)('the demonstration agent, %s', (mode)
     ])
   })
 
-  it('stops in the middle, and goes on from there', async (test) => {
+  it('stops in the middle, and continues from there', async (test) => {
     const { run } = open(test, mode)
     const stop = new AbortController()
     const onEvent = (event: AgentEvent): void => {

@@ -128,7 +128,7 @@ it('does not begin if the process never listens', async () => {
     { printed: { type: 'control_response', response: refusal } },
   ])
   const { result, isProcessLost } = await turn('one')
-  expect([result.failure?.message, isProcessLost]).toEqual(['Claude did not begin to listen: Unsupported', true])
+  expect([result.failure?.message, isProcessLost]).toEqual(['Claude Code did not become ready: Unsupported', true])
   await process.ended
 })
 

@@ -145,7 +145,7 @@ describe('Codex is given the system prompt', () => {
     [
       'tells when the hook never ran',
       {},
-      ['This version of Codex did not take the system prompt; its own prompt was used alone.'],
+      ['This version of Codex ignored the system prompt and used only its own.'],
     ],
   ])('and %s', async (_, options, notices) => {
     const { events } = await record('codex', { systemPrompt }, options)
@@ -158,7 +158,7 @@ describe('Codex is not started', () => {
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('codex', { sessionId })
-      const message = `${JSON.stringify(sessionId)} is not a session id of Codex.`
+      const message = `${JSON.stringify(sessionId)} is not a valid session id for Codex.`
       expect({ start, result }).toEqual({
         start: undefined,
         result: { isError: true, durationMs: 0, failure: { reason: 'session_lost', message, report: message } },
@@ -199,8 +199,8 @@ describe('from the output of Codex', () => {
     sessionId: undefined,
     failure: {
       reason: 'session_lost',
-      message: `The agent did not find the session ${OTHER_SESSION}.`,
-      report: `The agent did not find the session ${OTHER_SESSION}.`,
+      message: `The agent could not find the session ${OTHER_SESSION}.`,
+      report: `The agent could not find the session ${OTHER_SESSION}.`,
     },
   }
 

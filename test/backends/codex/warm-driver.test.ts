@@ -97,7 +97,7 @@ it('compacts a thread, whose next turn has usage of its own', async () => {
   expect([next.result.finalOutput, next.result.usage?.totalTokens]).toEqual(['A summary', 130])
 })
 
-it('tells a tool as one-shot does', async () => {
+it('reports a tool as one-shot does', async () => {
   const exchange = captured('codex', 'turns')
   const { turn } = await openStage('codex', exchange, MODEL)
   await turn('one')
@@ -315,7 +315,7 @@ it('ends the commands that a turn left running, before the turn is over', async 
   expect([await turn.isDone(), turn.translation.verdict?.isError]).toEqual([true, false])
   expect(turn.events.at(-1)).toEqual({
     type: 'notice',
-    content: 'A command that is still running could not be ended: no such request',
+    content: 'A command that is still running could not be stopped: no such request',
   })
 })
 

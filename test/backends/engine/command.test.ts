@@ -267,7 +267,7 @@ describe('plain text', () => {
     })
   })
 
-  it('that is missing is no answer, whatever the exit code', async () => {
+  it('that is missing is not an answer, whatever the exit code', async () => {
     const { result } = await runTurn(createPrintingBackend('pi', { stdout: '\n', stderr: 'Odd.' }), TEXT)
     expect(result.failure).toMatchObject({ reason: 'no_result', message: 'Pi ended without an answer. Odd.' })
   })
@@ -313,7 +313,7 @@ describe('the executable of the command', () => {
       reason: 'spawn',
       isLasting: true,
       message:
-        'Claude CLI "my-claude" was not found. Install it (npm install -g @anthropic-ai/claude-code) so that it is on the PATH, or begin inbound.reply.command with the path of it.',
+        'Claude CLI "my-claude" was not found. Install it (npm install -g @anthropic-ai/claude-code) and make sure it is on the PATH, or begin inbound.reply.command with its path.',
     })
   })
 
@@ -322,7 +322,7 @@ describe('the executable of the command', () => {
     const executable = stage.write('cli', '#!/bin/sh\n')
     chmodSync(executable, 0o755)
     const { result } = await runTurn(create(stage), { isUntrusted: true, command: { executable, args: [] } })
-    expect(result.failure?.message).toContain(`Check that \`${executable} --version\` answers.`)
+    expect(result.failure?.message).toContain(`Check that \`${executable} --version\` works.`)
   })
 })
 

@@ -190,7 +190,7 @@ describe('an agent that has answered and does not exit', () => {
   })
 })
 
-describe('a flood of lines that are no JSON', () => {
+describe('a flood of lines that are not JSON', () => {
   it('is reported in part, and the answer after it is found', async () => {
     const stdout = `${'y\n'.repeat(5_000)}${'[\n'.repeat(60_000)}{"type":"result","result":"done"}\n`
     const { events, result } = await runTurn(createPrintingBackend('claude', { stdout }))
@@ -198,7 +198,7 @@ describe('a flood of lines that are no JSON', () => {
     expect([result.finalOutput, notices.length, notices.at(-1)]).toEqual([
       'done',
       101,
-      'Further lines that cannot be read are left out.',
+      'Further unreadable lines are skipped.',
     ])
   })
 

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { type AgentResult, BACKEND_NAMES, type BackendName } from '../../../src/backends/types.js'
 import { createFakeBackend, createStage, PRINTER, runTurn } from '../fake-cli.js'
 
-// This CLI does not know what to print: if it were started, it would fail and have an exit code.
+// If this CLI were started, it would fail and there would be an exit code.
 const createUnstarted = (name: BackendName) => createFakeBackend(name, PRINTER, createStage())
 
 const UUID = /^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/
@@ -54,7 +54,7 @@ it.each(BACKEND_NAMES)('no model whose name cannot be one starts %s', async (nam
   const models = BAD_NAMES.filter((model) => model !== '')
   const results = await Promise.all(models.map((model) => runTurn(backend, { model })))
   expect(results.map(({ result }) => result)).toEqual(
-    models.map((model) => refused(`${JSON.stringify(model)} is not the name of a model.`)),
+    models.map((model) => refused(`${JSON.stringify(model)} is not a valid model name.`)),
   )
 })
 
@@ -77,9 +77,9 @@ it.each(BACKEND_NAMES)('no turn that is to ask starts %s for itself: nothing wou
     runTurn(createUnstarted(name), request),
   )
   const failures = (await Promise.all(started)).map(({ result }) => [result.failure?.reason, result.failure?.message])
-  const ways = 'Use claude, codex, gemini or opencode for this, or let it work without asking.'
+  const ways = 'Choose claude, codex, gemini or opencode, or set its permissions to "allow".'
   expect(failures).toEqual([
-    ['refused', expect.stringMatching(`^\\w+ cannot ask before it uses a tool. ${ways}$`)],
-    ['refused', expect.stringContaining('when a command template starts it. Have it run without that, or')],
+    ['refused', expect.stringMatching(`^\\w+ cannot ask for approval. ${ways}$`)],
+    ['refused', expect.stringContaining('when a command template starts it. Remove the template, or')],
   ])
 })

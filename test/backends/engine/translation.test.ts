@@ -1,4 +1,4 @@
-// What holds for every CLI, whatever it prints; the quirks of each are in its own test.
+// What applies to every CLI, whatever it prints; the quirks of each are in its own test.
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -17,9 +17,9 @@ describe.each(BACKEND_NAMES)('what %s prints', (name) => {
     const stdout = `{"type":"new"}\n{"type":"newer","x":1}\n{"type":"new"}\n{"type":7}\n${ANSWERS[name]}`
     const { events, result } = await runTurn(createPrintingBackend(name, { stdout }))
     expect(inWords(events, result).filter((line) => line.startsWith('notice'))).toEqual([
-      'notice The agent sent an event of an unknown kind: new',
-      'notice The agent sent an event of an unknown kind: newer',
-      'notice The agent sent an event of an unknown kind: (number)',
+      'notice The agent sent an unknown event: new',
+      'notice The agent sent an unknown event: newer',
+      'notice The agent sent an unknown event: (number)',
     ])
   })
 
@@ -90,7 +90,7 @@ describe.each(BACKEND_NAMES)('a run of %s', (name) => {
     pi: '{"type":"message_end","message":{"role":"assistant","stopReason":"error","errorMessage":{"a":1}}}',
   }
 
-  it.each([0, 1])('ends with complete when its error is no text, exit code %i', async (exit) => {
+  it.each([0, 1])('ends with complete when its error is not text, exit code %i', async (exit) => {
     const { result } = await runTurn(createPrintingBackend(name, { stdout: BROKEN[name], exit }))
     expect({ isError: result.isError, message: typeof result.failure?.message }).toEqual({
       isError: true,

@@ -89,7 +89,7 @@ it('settings that git cannot read are an obstacle', async () => {
   const { look, directory } = setup()
   const file = write(directory, '.git/config', '[filter "x\n')
   expect(await look()).toBe(
-    `The project is untrusted, and its git settings could not be looked at: git cannot read ${file}. Put that right, or trust the project.`,
+    `The project is untrusted, and its git settings could not be checked: git cannot read ${file}. Fix that, or trust the project.`,
   )
 })
 
@@ -99,7 +99,7 @@ it('a git that takes no settings from outside is an obstacle', async () => {
   mkdirSync(bin)
   writeFileSync(join(bin, 'git'), '#!/bin/sh\necho git version 2.30.2\n', { mode: 0o755 })
   expect(await gitObstacle(directory, { PATH: `${bin}:/usr/bin:/bin` }, new AbortController().signal)).toBe(
-    'The project is untrusted, and its git settings cannot be looked at. Install git 2.31.0 or newer.',
+    'The project is untrusted, and its git settings cannot be checked. Install git 2.31.0 or newer.',
   )
 })
 
@@ -124,7 +124,7 @@ function setup() {
 }
 
 function refusal(file: string, key: string): string {
-  return `The project is untrusted, and ${file} sets ${key}, by which git may run a program or leave the project. Remove that setting, or trust the project.`
+  return `The project is untrusted, and ${file} sets ${key}, which can make git run a program or leave the project. Remove the setting, or trust the project.`
 }
 
 function write(directory: string, name: string, text = EVIL): string {

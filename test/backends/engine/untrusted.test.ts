@@ -1,4 +1,4 @@
-// The options that keep the working directory from configuring each CLI or running anything by itself. The conformance
+// The options that keep the working directory from configuring each CLI or running anything unasked. The conformance
 // case `untrusted` shows that they work.
 
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'

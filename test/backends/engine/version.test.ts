@@ -12,7 +12,7 @@ const KNOWLEDGE: VersionKnowledge = {
   ],
 }
 
-const OLD = (version: string) => `Version ${version} is older than 2.1.97, the oldest one known to work here.`
+const OLD = (version: string) => `Version ${version} is older than 2.1.97, the oldest version known to work.`
 const HOLE = (version: string, what: string, below: string) =>
   `Version ${version} has a known security hole (${what}): update to ${below} or newer.`
 
@@ -33,7 +33,7 @@ describe('a version', () => {
 
   it('that could not be read is a problem', () => {
     expect(problemsOfVersion(undefined, KNOWLEDGE)).toEqual([
-      'Its version could not be read: `--version` did not answer with one.',
+      'Its version could not be read: `--version` printed none.',
     ])
   })
 })
@@ -72,14 +72,14 @@ it('a probe says where the executable is, its version and what to do about it', 
     version: '0.22.0',
     problems: [
       'Version 0.22.0 has a known security hole (CVE-2025-61260, a repository can run commands when Codex starts in it): update to 0.23.0 or newer.',
-      'Version 0.22.0 is older than 0.166.0, the oldest one known to work here.',
+      'Version 0.22.0 is older than 0.166.0, the oldest version known to work.',
     ],
   })
 })
 
 describe('a probe of a script for Node.js', () => {
   const TOO_OLD = (node: string) =>
-    `Pi needs Node.js 22.19.0 or newer, and would run on 20.20.2 (${node}). Install a newer one and put it first on the PATH of Aetheel.`
+    `Pi needs Node.js 22.19.0 or newer, but would run on 20.20.2 (${node}). Install a newer version and put it first on Aetheel's PATH.`
 
   it.each<[what: string, range: string | undefined, firstLine: string, isTold: boolean]>([
     ['that needs a newer one', '>=22.19', '#!/usr/bin/env node', true],
@@ -96,7 +96,7 @@ describe('a probe of a script for Node.js', () => {
     const options = { environment: { PATH: `${dirname(node)}:${process.env['PATH']}` } }
     const { problems } = await createFakeBackend('pi', cliPath, stage, options).probe()
     expect(problems).toEqual([
-      isTold ? TOO_OLD(node) : 'Its version could not be read: `--version` did not answer with one.',
+      isTold ? TOO_OLD(node) : 'Its version could not be read: `--version` printed none.',
     ])
   })
 })

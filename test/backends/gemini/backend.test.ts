@@ -200,7 +200,7 @@ describe('Gemini CLI is not started', () => {
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('gemini', { sessionId })
-      const message = `${JSON.stringify(sessionId)} is not a session id of Gemini.`
+      const message = `${JSON.stringify(sessionId)} is not a valid session id for Gemini.`
       expect({ start, result }).toEqual({
         start: undefined,
         result: { isError: true, durationMs: 0, failure: { reason: 'session_lost', message, report: message } },

@@ -7,7 +7,7 @@ import { until } from '../../kit/waiting.js'
 import { openTalk, type Talk } from '../engine/warm/direct-talk.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'
 
-const HOOKS_UNHEARD = 'kept alive, Gemini does not run these hooks: BeforeTool'
+const HOOKS_UNHEARD = 'a warm Gemini CLI does not run these hooks: BeforeTool'
 const MODEL = { config: { model: 'gemini-2.5-flash' } }
 const A = '74f03041-0000-4000-8000-00000000000a'
 const B = '9e6fb419-0000-4000-8000-00000000000b'
@@ -282,7 +282,7 @@ it.each([
 it.each([
   ['end_turn', 'exit', 'The model gave no answer.'],
   ['max_tokens', 'exit', 'The conversation is too long for the model.'],
-  ['max_turn_requests', 'max_turns', 'Gemini went round in circles, or reached its maximum of turns.'],
+  ['max_turn_requests', 'max_turns', 'Gemini CLI got stuck in a loop, or reached its maximum number of turns.'],
   ['refusal', 'exit', 'The turn ended without an answer: refusal.'],
 ])('fails when a turn ends with %s and no answer', async (stopReason, reason, message) => {
   const exchange = captured('gemini', 'errors').slice(0, 8)

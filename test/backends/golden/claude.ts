@@ -157,7 +157,7 @@ export const claudeCaptures: ExpectedCaptures = {
     events: [
       'started <session> claude-opus-4-8',
       ...retries('overloaded', 2, 3),
-      'notice claude-opus-4-8 is overloaded, going on with claude-sonnet-5.',
+      'notice claude-opus-4-8 is overloaded. Switching to claude-sonnet-5.',
       'output "Hello from the mock. (s529m)"',
     ],
     session: '1cec165b-037d-4803-8cca-cfd8a8f887b1',
@@ -488,6 +488,6 @@ export const claudeCaptures: ExpectedCaptures = {
 function retries(error: string, count: number, of: number): string[] {
   return Array.from(
     { length: count },
-    (_, index) => `notice The model did not answer (${error}), retry ${index + 1} of ${of}.`,
+    (_, index) => `notice The model did not answer (${error}). Retry ${index + 1} of ${of}.`,
   )
 }

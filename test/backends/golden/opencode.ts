@@ -66,7 +66,7 @@ export const openCodeCaptures: ExpectedCaptures = {
     failure: {
       reason: 'exit',
       message:
-        'database disk image is malformed (The database of OpenCode is damaged: end what uses it, and move opencode.db out of its data directory. Its sessions are lost.)',
+        'database disk image is malformed (The OpenCode database is damaged. Stop everything that uses it, and move opencode.db out of its data directory. Its sessions are lost.)',
       report: { text: 'Error: Unexpected error\n\ndatabase disk image is malformed\n' },
     },
     parsed: 'Failed to parse CLI output',

@@ -125,7 +125,7 @@ export const piCaptures: ExpectedCaptures = {
   'error-prompt-too-long.ndjson': {
     events: [
       'started <session>',
-      'notice The agent summarises the conversation so far (overflow).',
+      'notice The agent is compacting the conversation (overflow).',
       'error prompt_too_long',
     ],
     session: '01a1e0f1-1d0c-75a9-a265-17b7157e09b0',

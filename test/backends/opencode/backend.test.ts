@@ -151,7 +151,7 @@ describe('OpenCode is not started', () => {
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('opencode', { sessionId })
-      const message = `${JSON.stringify(sessionId)} is not a session id of OpenCode.`
+      const message = `${JSON.stringify(sessionId)} is not a valid session id for OpenCode.`
       expect({ start, result }).toEqual({
         start: undefined,
         result: { isError: true, durationMs: 0, failure: { reason: 'session_lost', message, report: message } },

@@ -105,7 +105,7 @@ describe('Pi is not started', () => {
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('pi', { sessionId })
-      const message = `${JSON.stringify(sessionId)} is not a session id of Pi.`
+      const message = `${JSON.stringify(sessionId)} is not a valid session id for Pi.`
       expect({ start, result }).toEqual({
         start: undefined,
         result: { isError: true, durationMs: 0, failure: { reason: 'session_lost', message, report: message } },
@@ -133,7 +133,7 @@ describe('from the output of Pi', () => {
 
   it('another session than the requested one is a failure', async () => {
     const { result } = await see([session, delta('Hello'), ended('Hello')], { sessionId: OTHER_SESSION })
-    const message = `The agent did not find the session ${OTHER_SESSION}.`
+    const message = `The agent could not find the session ${OTHER_SESSION}.`
     expect({ sessionId: result.sessionId, failure: result.failure }).toEqual({
       sessionId: undefined,
       failure: { reason: 'session_lost', message, report: message },

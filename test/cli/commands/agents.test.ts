@@ -224,9 +224,9 @@ describe.concurrent('aetheel doctor', () => {
         expect.stringMatching(
           /^ {4}Version 0\.0\.7 has a known security hole \(CVE-.*\): update to [\d.]+ or newer\.$/,
         ),
-        expect.stringMatching(/^ {4}Version 0\.0\.7 is older than [\d.]+, the oldest one known to work here\.$/),
+        expect.stringMatching(/^ {4}Version 0\.0\.7 is older than [\d.]+, the oldest version known to work\.$/),
         '    Run: npm install -g @openai/codex',
-        expect.stringMatching(/^ {4}Each turn has a process of its own: version 0\.0\.7 is older than [\d.]+\.$/),
+        expect.stringMatching(/^ {4}Each turn starts a new process: version 0\.0\.7 is older than [\d.]+\.$/),
         '    Its `codex login status` does not say.',
         '    To find out: aetheel doctor --live --agent codex',
         '    To log in: codex login',

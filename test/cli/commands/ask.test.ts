@@ -191,7 +191,7 @@ describe.concurrent('aetheel ask', () => {
     [
       'tells of tools and turns to which the agent cannot be limited',
       { ALLOWED_TOOLS: 'Read', BACKEND_MAX_TURNS: '25' },
-      ['maxTurns', 'allowedTools', 'ALLOWED_TOOLS does not hold here: this agent cannot be restricted to tools.'],
+      ['maxTurns', 'allowedTools', 'ALLOWED_TOOLS has no effect: this agent cannot be restricted to certain tools.'],
     ],
   ])('%s', async ([, env, expected], test) => {
     const terminal = new Terminal(test)

@@ -89,19 +89,19 @@ it.each<[what: string, probe: AgentProbe, chosen: string[], other: string[]]>([
       login: { state: 'logged-in', how: 'ChatGPT', fix: 'codex login' },
       problems: ['Version 1.2.3 is old.'],
       install: 'npm install -g @openai/codex',
-      whyNotLive: 'Each turn has a process of its own.',
+      whyNotLive: 'Each turn starts a new process.',
     },
     [
       '! codex (chosen): 1.2.3 at /bin/codex, live, logged in with ChatGPT',
       '    Version 1.2.3 is old.',
       '    Run: npm install -g @openai/codex',
-      '    Each turn has a process of its own.',
+      '    Each turn starts a new process.',
     ],
     [
       '! codex: 1.2.3 at /bin/codex, live, logged in with ChatGPT',
       '    Version 1.2.3 is old.',
       '    Run: npm install -g @openai/codex',
-      '    Each turn has a process of its own.',
+      '    Each turn starts a new process.',
     ],
   ],
   [

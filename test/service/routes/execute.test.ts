@@ -265,11 +265,11 @@ it('refuses tools for an agent that cannot be restricted to them', async () => {
   const answer = await ask('POST', '/projects/shop/execute', { prompt: 'x', allowed_tools: ['Read'] })
   expect([answer.status, answer.body.error]).toMatchObject([
     400,
-    { code: 'request_invalid', message: expect.stringContaining('codex cannot be restricted to tools') },
+    { code: 'request_invalid', message: expect.stringContaining('codex cannot be restricted to certain tools') },
   ])
 })
 
-it('says in the stream that ALLOWED_TOOLS does not hold for an agent that cannot be restricted to tools', async () => {
+it('says in the stream that ALLOWED_TOOLS has no effect on an agent that cannot be restricted to tools', async () => {
   const { ask, directory } = await openStage({ allowedTools: ['Read'] })
   const lines = [
     { type: 'thread.started', thread_id: '0199a213-81c0-7800-8aa1-bbab2a035a53' },
@@ -281,14 +281,14 @@ it('says in the stream that ALLOWED_TOOLS does not hold for an agent that cannot
   await ask('PATCH', '/projects/shop', { agent_provider: 'codex' })
   const { body } = await ask('POST', '/projects/shop/execute', { prompt: 'x' })
   const { text: events } = await ask('GET', body.stream_url)
-  expect(events).toMatch(/event: started\n[^]*event: notice\ndata: .*ALLOWED_TOOLS does not hold/)
+  expect(events).toMatch(/event: started\n[^]*event: notice\ndata: .*ALLOWED_TOOLS has no effect/)
 })
 
 it('does not run an agent that cannot hold the limits that the configuration file gives to its project', async () => {
   const { ask, gateway, site } = await openStage()
   await gateway.store.projects.put({ id: 'site', directory: site, backend: 'codex', maxTurns: 3 }, 'file', Date.now())
   const answer = await ask('POST', '/projects/site/execute', { prompt: 'x' })
-  expect([answer.status, answer.body.error.message]).toEqual([400, expect.stringContaining('number of turns')])
+  expect([answer.status, answer.body.error.message]).toEqual([400, expect.stringContaining('does not support a turn limit')])
 })
 
 it('lets a command use fewer tools than the configuration allows, and no others', async () => {

@@ -8,7 +8,7 @@ import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
 import type { Approve, Steer } from '../../types.js'
 
-/** What the process gets of the operator's environment, and for its run. */
+/** What the process gets from the operator's environment and for its run. */
 export type Variables = Readonly<Record<string, string>>
 
 export type Send = (message: JsonObject) => void
@@ -21,7 +21,7 @@ export interface WarmDriver {
   readonly locksSessions?: boolean
   /** Whether it can ask for approval before it uses a tool. */
   readonly canAsk?: boolean
-  /** Whether a turn with a `compaction` is one for the protocol, which no command line could take. */
+  /** Whether the protocol takes a turn with a `compaction`, which no command line could. */
   readonly canCompact?: boolean
   /** The oldest version known to work as a warm process. */
   readonly oldestKnown: string

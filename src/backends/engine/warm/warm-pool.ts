@@ -2,7 +2,7 @@
 //
 // Traps:
 // - A session is in at most one process: a second one would not know what was said in the first, and some agents lock it.
-// - Nothing waits for a free slot. If there is none, the turn gets a process of its own.
+// - Nothing waits for a free slot. If there is none, the turn runs one-shot.
 
 import { abortable, Lanes, within } from '../../../core/async.js'
 import type { Log } from '../../../log.js'

@@ -229,7 +229,7 @@ class StartedProcess implements WarmProcess {
     try {
       this.connection.receive(message)
     } catch (error) {
-      this.#sendText(`Not understood: a message of the agent (${messageOf(error)})`)
+      this.#sendText(`The agent sent an invalid message (${messageOf(error)})`)
     }
     for (const listener of this.#listeners) listener.heard(this.#bytes)
   }
@@ -332,7 +332,7 @@ export class WarmDrive implements Drive {
     this.#stopListening()
     const isAlive = ending.type === 'done' && warm !== undefined
     if (isAlive && (this.#hasUsedTools || stopped)) await process.endStrays(stopped !== undefined)
-    // A process that did not get to this turn in all its time would not get to the next one either.
+    // A process that did not start this turn within its time limit would not start the next one either.
     const isStuck = stopped?.reason === 'timeout' && warm?.isPending === true
     if (warm?.isSpent || isStuck) process.stop()
     return { stderr: process.stderr(), plainStdout: '' }

@@ -1,5 +1,5 @@
-// A turn in a process that stays warm for the next ones; see docs/live-agents.md. A turn it cannot take gets a process of its
-// own. If the process is lost, a one-shot process continues the turn.
+// A turn of a warm agent; see docs/live-agents.md. A turn that it cannot take runs one-shot. If the warm process is
+// lost, a one-shot process continues the turn.
 
 import { withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
@@ -25,14 +25,14 @@ import type { WarmLease } from './warm-pool.js'
 import { openWarmProcess, startWarmRun, type WarmDrive, type WarmProcess } from './warm-process.js'
 
 const LOST: AttemptNotice = {
-  content: 'The process of the agent ended in the middle of the turn. It goes on in another one.',
+  content: "The agent's process ended in the middle of the turn. The turn continues in a new process.",
 }
 const DECLINED: AttemptNotice = {
-  content: 'This turn cannot be had in the process of the agent that stays. It is done in another one.',
+  content: 'The warm agent cannot take this turn. It runs in a new process.',
   isTechnical: true,
 }
 const NOT_READY: AttemptNotice = {
-  content: 'The process of the agent did not begin to listen. The turn is done in another one.',
+  content: 'The warm agent did not become ready. The turn runs in a new process.',
   isTechnical: true,
 }
 
@@ -67,7 +67,7 @@ export async function* takeWarmTurn(
       const { lifetime, isLost, next }: Attempt = attempt
       const take = { request, signal, spentMs: elapsed() - begunAt, config, dependencies }
       for await (const event of takeTurn(take, lifetime)) {
-        // Not by `yield*`, which would dominate the cost of an answer in many pieces.
+        // No `yield*`: it would dominate the cost of an answer in many pieces.
         for (const passed of stream.pass(event, isLost)) {
           // A consumer that learns of a new session may send it the next prompt at once.
           if (passed.type === 'started' && passed.sessionId) await warm.enterSession(passed.sessionId, signal)
@@ -236,7 +236,7 @@ class WarmLifetime implements Lifetime {
 
   async #shouldBeWarm(turn: Turn, signal: AbortSignal): Promise<boolean> {
     const { agent, request, options } = this
-    // The one-shot path refuses it in the same words.
+    // The one-shot path refuses it with the same message.
     if (agent.refusalOf(request, turn)) return false
     const isWarm = await isWarmTurn({
       mode: this.#mode,

@@ -17,9 +17,9 @@ const ANSWER_MS = 300_000
 const HEALTH_MS = 5_000
 const CONNECT_MS = 10_000
 const ERROR_CHARACTERS = 500
-const START_IT = 'Start it with opencode serve, or set OPENCODE_URL to where it listens.'
-const START_IT_AGAIN = 'Look at its log, or start it again.'
-const SET_PASSWORD = 'Set OPENCODE_USERNAME and OPENCODE_PASSWORD to those it was started with.'
+const START_IT = 'Start it with "opencode serve", or set OPENCODE_URL to its address.'
+const START_IT_AGAIN = 'Check its log, or restart it.'
+const SET_PASSWORD = 'Set OPENCODE_USERNAME and OPENCODE_PASSWORD to the values it was started with.'
 
 /** A rule of a session. The last matching one wins. */
 export interface PermissionRule {
@@ -304,7 +304,7 @@ export class OpenCodeClient {
       throw this.#broken(route, error, tooLate, tooLate)
     }
     if (bytes <= this.#maxBytes) return Buffer.concat(chunks).toString('utf8')
-    throw new OpenCodeServerError('too_large', `The OpenCode server answered ${route} with more than is held.`)
+    throw new OpenCodeServerError('too_large', `The OpenCode server's answer to ${route} is too large.`)
   }
 
   #broken(route: string, error: unknown, signal: AbortSignal, tooLate: AbortSignal): unknown {
@@ -318,7 +318,7 @@ export class OpenCodeClient {
     const { status } = response
     if (status === 401 || status === 403) {
       await response.body?.cancel()
-      return this.fault('status', `refused the user name or the password (${status})`, SET_PASSWORD, status)
+      return this.fault('status', `rejected the user name or password (${status})`, SET_PASSWORD, status)
     }
     const text = await withDeadline(REQUEST_MS, undefined, (tooLate) =>
       this.#read(route, response, tooLate).catch(() => ''),
@@ -329,8 +329,8 @@ export class OpenCodeClient {
   }
 
   #strange(route: string): OpenCodeServerError {
-    const message = `What answers at ${this.url} is no OpenCode server (${route}).`
-    return new OpenCodeServerError('strange', `${message} Set OPENCODE_URL to where opencode serve listens.`)
+    const message = `${this.url} is not an OpenCode server (${route}).`
+    return new OpenCodeServerError('strange', `${message} Set OPENCODE_URL to the address of "opencode serve".`)
   }
 }
 

@@ -10,7 +10,7 @@ import { type OpenCodeClient, OpenCodeServerError, retryUntilAnswered } from './
 const LONGEST_SILENCE_MS = 35_000
 const CHECK_SILENCE_MS = 5_000
 const CONNECT_MS = 10_000
-/** How long to keep reconnecting. If nothing listens any more, the turn is lost; a proxy may just need a moment. */
+/** How long to keep reconnecting. If nothing listens there, the turn is lost; a proxy may just need a moment. */
 const PATIENCE_MS: Partial<Record<OpenCodeServerError['kind'], number>> = {
   refused: 3_000,
   unreachable: 30_000,

@@ -232,7 +232,7 @@ async function startManagedServer(
     const outcome = await startOn(port, needs, options, signal)
     if ('endpoint' in outcome) return outcome
     if (outcome.hasExited && attempt < PORTS_TO_TRY && !signal.aborted && (await isTaken(port))) continue
-    const advice = 'Start "opencode serve" by hand to see what it lacks.'
+    const advice = 'Start "opencode serve" by hand to see why.'
     throw new Error(`The OpenCode server did not start: ${outcome.problem}. ${advice}`)
   }
 }
@@ -294,7 +294,7 @@ async function startOn(
   signal.removeEventListener('abort', child.stop)
   if (typeof outcome === 'string') {
     return {
-      endpoint: { url: outcome, username: USERNAME, password, advice: 'Another is started for the next turn.' },
+      endpoint: { url: outcome, username: USERNAME, password, advice: 'The next turn starts another one.' },
       ended: exited.then(() => {}),
       hasExited: child.hasExited,
       tidy: () =>
@@ -304,7 +304,7 @@ async function startOn(
   }
   const problem = signal.aborted ? 'it was stopped' : isLate ? lateness(startTimeoutMs) : describeExit(outcome)
   const words = stderr.read().trim().slice(-LAST_WORDS)
-  return { problem: words === '' ? problem : `${problem}, and said last: ${words}`, hasExited: !isLate }
+  return { problem: words === '' ? problem : `${problem}. Its last output: ${words}`, hasExited: !isLate }
 }
 
 function processOf(

@@ -56,7 +56,7 @@ export class RequestAnswers {
     if (typeof id !== 'string') return
     const isClear = typeof permission === 'string' && isTexts(patterns)
     const isRefused = !isClear || isDenied({ permission, patterns }, this.rules)
-    const words = isClear ? `${permission} (${patterns.join(', ')})` : 'something that cannot be understood'
+    const words = isClear ? `${permission} (${patterns.join(', ')})` : 'an unknown permission'
     if (isRefused) this.#report(id, `The agent asked for ${words}, which is not among its allowed tools.`)
     const { approve } = this.asking
     if (isRefused || !approve) {
@@ -114,7 +114,7 @@ export class RequestAnswers {
       isObject(one) ? one['question'] : undefined,
     )
     const words = texts.filter((text) => typeof text === 'string').join(' ')
-    this.#report(id, `The agent asked a question, which nobody can answer here: ${words}`)
+    this.#report(id, `The agent asked a question that nobody can answer here: ${words}`)
     await this.#answer(id, () => this.client.rejectQuestion(id, directory))
   }
 

@@ -57,7 +57,7 @@ const BEGINNING_LAG_MS = 60_000
 const ABORT_MS = 10_000
 const ABORT_AGAIN_MS = 2_000
 const OWN_SUMMARY = 'OpenCode cannot be told what to keep when it compacts a session.'
-/** After this time, a prompt that was aborted before it began will not begin any more. */
+/** After this time, a prompt that was aborted before it began will no longer begin. */
 const LATE_BEGINNING_MS = 1_000
 
 export class ServerDrive implements Drive, EventListener {
@@ -258,7 +258,7 @@ export class ServerDrive implements Drive, EventListener {
     const translation = this.translation
     const isBreakdown = saysBrokenDown(error)
     if (isBreakdown && (await this.#isSessionDamaged())) {
-      const message = `OpenCode cannot read the session ${this.#sessionId} any more. ${error.message}`
+      const message = `OpenCode can no longer read the session ${this.#sessionId}. ${error.message}`
       return this.#end({ type: 'lost', failed: lostSession(message) })
     }
     if (isBreakdown && !translation.hasBegun) await wait(DOUBT_MS)
@@ -351,7 +351,7 @@ export class ServerDrive implements Drive, EventListener {
     await wait(delayMs)
     // A prompt that is still being sent has not begun.
     await this.#prompting?.catch(() => {})
-    // Counted in looks and not by the clock, since on a busy machine what is waited for is late as well.
+    // Counted in looks, not by the clock: on a busy machine, what it waits for is late too.
     for (let looks = 0; await this.#isMoreExpected(looks * SETTLE_MS); looks += 1) await wait(SETTLE_MS)
     this.#isSettling = false
   }

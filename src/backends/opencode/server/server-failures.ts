@@ -27,14 +27,14 @@ export function failedCall(error: unknown, isSent: boolean): Failed {
 
 export function lostTurn(client: OpenCodeClient, hasBegun: boolean): Failed {
   if (!hasBegun) {
-    return { reason: 'exit', message: client.fault('silent', 'took the prompt and did not begin with it').message }
+    return { reason: 'exit', message: client.fault('silent', 'accepted the prompt but did not start the turn').message }
   }
-  const what = 'lost the turn: it was started again, or the turn was ended there.'
+  const what = 'lost the turn: it was restarted, or the turn was ended there.'
   return { reason: 'exit', message: `The OpenCode server at ${client.url} ${what}` }
 }
 
 export function lostServer(client: OpenCodeClient, error: OpenCodeServerError): Failed {
   if (!isOutOfReach(error)) return { reason: 'exit', message: error.message }
-  const what = error.kind === 'silent' ? 'does not answer any more' : 'went away during the turn'
+  const what = error.kind === 'silent' ? 'stopped answering' : 'went away during the turn'
   return { reason: 'exit', message: client.fault(error.kind, what).message }
 }

@@ -325,7 +325,7 @@ export class ServerTranslation extends OpenCodeTranslation {
     this.isIdle = status.type === 'idle'
     if (status.type !== 'retry' || status.attempt === this.#attempt) return
     this.#attempt = status.attempt
-    this.reportProblem(`${status.message} (OpenCode tries again, attempt ${status.attempt})`)
+    this.reportProblem(`${status.message} (OpenCode is retrying, attempt ${status.attempt})`)
   }
 
   #sessionError(error: OpenCodeError): void {

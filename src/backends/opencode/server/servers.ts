@@ -36,7 +36,7 @@ export interface ServerLease {
 export interface OpenCodeServers {
   /** Contract: rejects with a sentence for the operator, and with `NeedsRefused` if a retry can never succeed. */
   acquire(needs: ServerNeeds, signal: AbortSignal): Promise<ServerLease>
-  /** Whether OpenCode can be used at all; asks no more than it must. Contract: never rejects. */
+  /** Whether OpenCode can be used at all, checked as cheaply as possible. Contract: never rejects. */
   isFound(): Promise<boolean>
   /** Contract: never rejects. */
   probe(options?: ProbeOptions): Promise<AgentProbe>
@@ -58,7 +58,7 @@ export class ExternalServer implements OpenCodeServers {
     const advice = 'Set OPENCODE_MANAGED=true, or OPENCODE_ENABLED=false for one process per turn.'
     if (isUntrusted) {
       throw new NeedsRefused(
-        `The OpenCode server at ${url} is not told what an untrusted project may not do. ${advice}`,
+        `The OpenCode server at ${url} cannot be restricted for an untrusted project. ${advice}`,
       )
     }
     if (Object.keys(environment).length > 0 || secretFiles.length > 0) {
@@ -75,12 +75,12 @@ export class ExternalServer implements OpenCodeServers {
     const { url } = this.endpoint
     const login: AgentLogin = {
       state: 'unknown',
-      why: `The server at ${url} has logins of its own.`,
+      why: `The server at ${url} has its own logins.`,
       fix: OPENCODE_LOGIN,
     }
     try {
       const { version } = await new OpenCodeClient(this.endpoint).health()
-      if (version === undefined) return { isFound: true, path: url, problems: ['It does not tell its version.'], login }
+      if (version === undefined) return { isFound: true, path: url, problems: ['It does not report its version.'], login }
       return { isFound: true, path: url, version, problems: problemsOfVersion(version, OPENCODE.versions), login }
     } catch (error) {
       return { isFound: false, path: url, problems: [messageOf(error)] }

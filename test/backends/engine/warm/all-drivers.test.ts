@@ -1,4 +1,4 @@
-// What holds for every warm agent, whatever its protocol; played by test/fixtures/bin/any-agent.mjs.
+// What applies to every warm agent, whatever its protocol; played by test/fixtures/bin/any-agent.mjs.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -144,5 +144,5 @@ it('a session that Gemini cannot load yet gets a process for the turn, and nothi
   }
   const declined = await turn(['answer'], { sessionId })
   expect(declined).toMatchObject({ answer: 'alone', sessionId, broken: [] })
-  expect(declined.notices).toContainEqual(expect.stringContaining('cannot be had in the process'))
+  expect(declined.notices).toContainEqual(expect.stringContaining('cannot take this turn'))
 })

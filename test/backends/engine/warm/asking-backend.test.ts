@@ -107,19 +107,19 @@ it.each<[what: string, options: Options, request: Partial<AgentRequest>, message
     'a version of which that is not known',
     { agent: 'old-agent.mjs' },
     {},
-    'Claude is known to ask before it uses a tool from version 2.1.197 on. Update it, or let it work without asking.',
+    'Approvals need Claude 2.1.197 or newer. Update it, or set its permissions to "allow".',
   ],
   [
     'an agent that has no way to ask',
     { name: 'pi' },
     {},
-    'Pi cannot ask before it uses a tool. Use claude, codex, gemini or opencode for this, or let it work without asking.',
+    'Pi cannot ask for approval. Choose claude, codex, gemini or opencode, or set its permissions to "allow".',
   ],
   [
     'a command template',
     {},
     { command: { args: [] } },
-    'Claude cannot ask before it uses a tool when a command template starts it. Have it run without that, or let it work without asking.',
+    'Claude cannot ask for approval when a command template starts it. Remove the template, or set its permissions to "allow".',
   ],
 ])('a turn is refused with %s', async (_, options, request, message) => {
   const { turn, wasAlone } = setup(options)

@@ -1,4 +1,4 @@
-// A compaction that no command line could do has a process that can.
+// A compaction that no command line can do runs in a warm process.
 
 import { expect, it, onTestFinished } from 'vitest'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
@@ -55,6 +55,6 @@ it('unless a command template starts the agent; one that adds nothing is none', 
   expect([none.result.failure, some.result.failure?.reason, some.result.failure?.message]).toEqual([
     undefined,
     'refused',
-    'Pi has no /compact when a command template starts it. /new begins a fresh session.',
+    'Pi does not support /compact when a command template starts it. Use /new to start a fresh session.',
   ])
 })

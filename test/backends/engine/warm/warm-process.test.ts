@@ -1,4 +1,4 @@
-// What holds for any warm agent, shown with Claude's protocol.
+// What applies to any warm agent, shown with Claude Code's protocol.
 
 import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -121,7 +121,7 @@ it('stderr of an earlier turn is not attributed to a later one, even if it is re
   expect((await turn('second')).result.failure?.stderr).toBe('second\n')
 })
 
-it('a line that is no message, or none that is understood, is a notice and not the end', async () => {
+it('a line that is not a message, or an invalid one, is a notice and not the end', async () => {
   const { turn } = await openStage('claude', [
     ...[...READY, ASKED, BEGUN, { text: 'Warning: old' }, { text: '' }],
     ...[{ printed: { type: 'control_response' } }, { printed: { type: 'assistant' } }, { text: '[' }, answer('done')],
@@ -131,8 +131,8 @@ it('a line that is no message, or none that is understood, is a notice and not t
     'done',
     [
       'Warning: old',
-      expect.stringMatching(/^Not understood: a message of the agent \(/),
-      expect.stringMatching(/^Not understood: an event of the kind assistant \(/),
+      expect.stringMatching(/^The agent sent an invalid message \(/),
+      expect.stringMatching(/^The agent sent an invalid event: assistant \(/),
       '[',
     ],
   ])

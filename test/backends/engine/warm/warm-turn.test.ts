@@ -394,7 +394,7 @@ it('one that never listens is given up for one turn, and the next turns do not r
   const session = newSession()
   const { result, notices, types } = await turn(answer('done', session))
   expect([result.finalOutput, types]).toEqual(['done', 'started notice output complete'])
-  expect(notices).toEqual([expect.stringContaining('did not begin to listen')])
+  expect(notices).toEqual([expect.stringContaining('did not become ready')])
   expect(await who(session)).toBe('alone')
   const tries = log.logged.filter(([, message]) => message === 'live.started')
   expect([tries.length, log.warned]).toEqual([1, ['live.not-ready']])

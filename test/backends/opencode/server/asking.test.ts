@@ -99,7 +99,7 @@ it('a server of an older version is refused', async () => {
   const { result } = await stage.see({ prompt: PROMPTS.allowed, approve: ALLOW })
   expect([result.failure?.reason, result.failure?.message]).toEqual([
     'refused',
-    'OpenCode is known to ask before it uses a tool from version 1.18.33 on. Update it, or let it work without asking.',
+    'Approvals need OpenCode 1.18.33 or newer. Update it, or set its permissions to "allow".',
   ])
 })
 

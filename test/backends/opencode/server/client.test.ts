@@ -23,14 +23,14 @@ it('creates a session, sends a message and reads both', async () => {
 })
 
 it.each([
-  ['a web page', 200, 'text/html', '<html>', 'strange', /is no OpenCode server/],
+  ['a web page', 200, 'text/html', '<html>', 'strange', /is not an OpenCode server/],
   ['a refusal with words', 500, 'application/json', '{"data":{"message":"It broke"}}', 'status', /^It broke$/],
   ['a refusal with other words', 400, 'application/json', '{"message":"Bad"}', 'status', /^Bad$/],
   ['a refusal without words', 502, 'text/plain', '', 'status', /answered GET \/session\/ses_1 with 502/],
   ['a refusal with a page', 502, 'text/html', '<html>', 'status', /^The OpenCode server answered .+ with 502\.$/],
-  ['a page that is not there', 404, 'text/html', '<html>', 'strange', /is no OpenCode server/],
+  ['a page that is not there', 404, 'text/html', '<html>', 'strange', /is not an OpenCode server/],
   ['a redirection', 302, 'text/plain', '', 'status', /with 302/],
-  ['more than is held', 200, 'application/json', `"${'x'.repeat(2_000)}"`, 'too_large', /more than is held/],
+  ['an answer that is too large', 200, 'application/json', `"${'x'.repeat(2_000)}"`, 'too_large', /is too large/],
 ] as const)('reports what is wrong with %s', async (_what, status, type, body, kind, message) => {
   const url = await serveHttp((_request, response) => {
     response.writeHead(status, { 'content-type': type, location: 'http://127.0.0.1:9/' }).end(body)
@@ -46,7 +46,7 @@ it.each(['{"status":"ok"}', 'null', '[]', '"healthy"', '{"healthy":false,"versio
       response.writeHead(200, { 'content-type': 'application/json' }).end(body),
     )
     const probe = await new ExternalServer({ url, username: 'opencode' }).probe()
-    expect(probe).toMatchObject({ isFound: false, problems: [expect.stringMatching(/is no OpenCode server/)] })
+    expect(probe).toMatchObject({ isFound: false, problems: [expect.stringMatching(/is not an OpenCode server/)] })
   },
 )
 

@@ -114,7 +114,7 @@ describe.concurrent('a managed OpenCode server', () => {
     const { servers, starts, tell, alive, runDirectories } = setup(onTestFinished)
     tell('mode', 'exits')
     await expect(servers.acquire(needs(), NEVER)).rejects.toThrow(
-      'The OpenCode server did not start: it ended with exit code 1, and said last: Error: Configuration is invalid, password [secret]. Start "opencode serve" by hand',
+      'The OpenCode server did not start: it ended with exit code 1. Its last output: Error: Configuration is invalid, password [secret]. Start "opencode serve" by hand',
     )
     expect([starts().length, alive(), runDirectories()]).toEqual([1, [], []])
   })

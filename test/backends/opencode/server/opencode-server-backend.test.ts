@@ -92,7 +92,7 @@ describe('a turn', () => {
     const retry = (attempt: number): Action => ({ do: 'retry', attempt, message: 'Overloaded' })
     const { notices, output } = await stage.see({ prompt: promptOf(START, retry(1), retry(1), retry(2), ...HELLO) })
     expect({ notices, output }).toEqual({
-      notices: ['Overloaded (OpenCode tries again, attempt 1)', 'Overloaded (OpenCode tries again, attempt 2)'],
+      notices: ['Overloaded (OpenCode is retrying, attempt 1)', 'Overloaded (OpenCode is retrying, attempt 2)'],
       output: 'Hello',
     })
   })
@@ -102,7 +102,7 @@ describe('a turn', () => {
     const raw = (type: string): Action => ({ do: 'raw', type, properties: {} })
     const strange = [raw('session.dreamt'), raw('session.dreamt'), raw('session.diff'), raw('session.next.prompted')]
     const { notices } = await stage.see({ prompt: promptOf(START, ...strange, ...HELLO) })
-    expect(notices).toEqual(['The agent sent an event of an unknown kind: session.dreamt'])
+    expect(notices).toEqual(['The agent sent an unknown event: session.dreamt'])
   })
 
   it('goes to the one-shot backend with a command or in a pod', async () => {
@@ -286,7 +286,7 @@ describe('tools', () => {
     const { notices, result } = await stage.see({
       prompt: promptOf(START, ...cut, { do: 'question', question: 'Red or blue?' }),
     })
-    const notice = 'The agent asked a question, which nobody can answer here: Red or blue?'
+    const notice = 'The agent asked a question that nobody can answer here: Red or blue?'
     expect({ notices, failure: result.failure, answers: stage.server.answers }).toMatchObject({
       notices: [notice],
       failure: { reason: 'no_result', message: `OpenCode ended without an answer. ${notice}` },
@@ -508,7 +508,7 @@ describe('a failure', () => {
     const backend = stage.backend({ password: 'guessed' })
     const { result, types } = await stage.see({ prompt: hello }, { backend })
     const { url } = stage.server.endpoint
-    const message = `The OpenCode server at ${url} refused the user name or the password (401). Set OPENCODE_USERNAME and OPENCODE_PASSWORD to those it was started with.`
+    const message = `The OpenCode server at ${url} rejected the user name or password (401). Set OPENCODE_USERNAME and OPENCODE_PASSWORD to the values it was started with.`
     expect([result.failure, types, await backend.probe(), await backend.validate()]).toEqual([
       { reason: 'spawn', message, report: message, isLasting: true },
       'error complete',
@@ -521,7 +521,7 @@ describe('a failure', () => {
     const stage = await ServerStage.open()
     const url = `http://127.0.0.1:${await freePort()}`
     const { result } = await stage.see({ prompt: hello }, { backend: stage.backend({ url }) })
-    const message = `The OpenCode server at ${url} cannot be reached (ECONNREFUSED). Start it with opencode serve, or set OPENCODE_URL to where it listens.`
+    const message = `The OpenCode server at ${url} cannot be reached (ECONNREFUSED). Start it with "opencode serve", or set OPENCODE_URL to its address.`
     expect(result.failure).toEqual({ reason: 'spawn', message, report: message })
   })
 
@@ -539,7 +539,7 @@ describe('a failure', () => {
     const stage = await ServerStage.open()
     stage.server.isDeafTo = (path) => path === '/global/event'
     const { url } = stage.server.endpoint
-    const endpoint = { advice: 'Another is started for the next turn.' }
+    const endpoint = { advice: 'The next turn starts another one.' }
     const { result } = await stage.see({ prompt: hello }, { backend: stage.backend(endpoint) })
     const message = `The OpenCode server at ${url} accepts connections but does not answer (GET /global/event). ${endpoint.advice}`
     expect(result.failure).toEqual({ reason: 'spawn', message, report: message })
@@ -558,7 +558,7 @@ describe('a failure', () => {
     const stage = await ServerStage.open()
     const url = `${stage.server.endpoint.url}/elsewhere`
     const { result } = await stage.see({ prompt: hello, sessionId: 'ses_known' }, { backend: stage.backend({ url }) })
-    expect(result.failure).toMatchObject({ reason: 'exit', message: expect.stringContaining('is no OpenCode server') })
+    expect(result.failure).toMatchObject({ reason: 'exit', message: expect.stringContaining('is not an OpenCode server') })
   })
 
   it('is a server that goes away during the turn', async () => {
@@ -569,7 +569,7 @@ describe('a failure', () => {
     expect([result.failure, types]).toMatchObject([
       {
         reason: 'exit',
-        message: `The OpenCode server at ${url} went away during the turn. Look at its log, or start it again.`,
+        message: `The OpenCode server at ${url} went away during the turn. Check its log, or restart it.`,
       },
       'started output error complete',
     ])
@@ -595,7 +595,7 @@ describe('a failure', () => {
     for (const one of asked) failures.push((await stage.see({ prompt: hello, ...one })).result.failure)
     const credentials = `The OpenCode server at ${url} cannot be given credentials for one turn. ${advice}`
     expect(failures.map((failure) => [failure?.reason, failure?.message])).toEqual([
-      ['refused', `The OpenCode server at ${url} is not told what an untrusted project may not do. ${advice}`],
+      ['refused', `The OpenCode server at ${url} cannot be restricted for an untrusted project. ${advice}`],
       ['refused', credentials],
       ['refused', credentials],
     ])
@@ -632,7 +632,7 @@ describe('the backend', () => {
         version: '1.18.33',
         problems: [],
         mode: 'live',
-        login: { state: 'unknown', why: `The server at ${url} has logins of its own.`, fix: 'opencode auth login' },
+        login: { state: 'unknown', why: `The server at ${url} has its own logins.`, fix: 'opencode auth login' },
       },
       true,
     ])
