@@ -285,7 +285,7 @@ describe('a reply', () => {
     await expect.poll(() => signals[0]?.aborted).toEqual(true)
     await expect
       .poll(async () => (await outbox.get('r1'))?.problem)
-      .toEqual('The channel did not take it within 0.05 s')
+      .toEqual('The channel did not accept it within 0.05 s')
     clock.now += 1_000
     await look()
     await expect.poll(() => attempts.length).toEqual(2)

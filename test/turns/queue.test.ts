@@ -107,7 +107,7 @@ describeEngines('the queue', (engine) => {
       ['an empty message', '', /is empty/],
       ['one of only spaces', ' \n\t\u00A0 ', /is empty/],
       ['one of only NUL', '\0\0', /is empty/],
-      ['one of 5 MB', 'x'.repeat(5_000_000), /too long: 5000000 characters, of at most 1000000\. Put it in a file/],
+      ['one of 5 MB', 'x'.repeat(5_000_000), /too long: 5000000 characters, at most 1000000 are allowed\. Put it in a file/],
     ])('refuses %s, and the person is told why', async (_, text, reason) => {
       const { say, store } = await setup(engine)
       const refused = await say('one', { text })
@@ -144,7 +144,7 @@ describeEngines('the queue', (engine) => {
       const [told] = await store.outbox.history(refused.conversationId, 9)
       expect([refused.status, reasonOf(refused), told?.reply.text, other.status]).toEqual([
         'refused',
-        '3 messages wait in this conversation already, so this one was not taken. Send it again later.',
+        '3 messages are already waiting in this conversation, so this one was not accepted. Send it again later.',
         reasonOf(refused),
         'accepted',
       ])

@@ -128,7 +128,7 @@ describeEngines('housekeeping', (engine) => {
     const run = afterEarlier(runOf(steps), workOf(messageId), earlier)
     const { outcome, events } = await begin(run)
     const message =
-      'An earlier run of this conversation was made in the pod web-0 (namespace agents), and whether it has ended cannot be seen, so no other is begun. Check that the cluster answers ("aetheel doctor" tells more), then try it again.'
+      'An earlier run of this conversation in the pod web-0 (namespace agents) may still be active, so no new one was started. Check that the cluster responds ("aetheel doctor" shows more), then try again.'
     expect([steps, outcome.result.failure, events, await onRecord(store, 'dead')]).toEqual([
       [],
       { reason: 'spawn', message, report: message, podProblem: 'unreachable' },

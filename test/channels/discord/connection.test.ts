@@ -166,7 +166,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     // A command does not wait for the agent.
     await expect
       .poll(() => answersIn(discord, thread.id).toSorted())
-      .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one')])
+      .toEqual(['The next message starts a fresh session.', ...answers('hello', 'last', 'one')])
     expect(await gateway.store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
