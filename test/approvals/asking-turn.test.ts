@@ -1,4 +1,4 @@
-// The whole turn of a message by an agent that asks, with the real parts above the agent.
+// The whole turn of an agent that asks, with the real parts above the agent.
 
 import { expect, it } from 'vitest'
 import type { AgentEvent, AgentRequest, BackendName } from '../../src/backends/types.js'

@@ -30,13 +30,13 @@ const USAGE = {
 }
 
 interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' | 'model' | 'directory'>> {
-  /** The model, as the agent tells it. */
+  /** The model that the agent reports. */
   told?: string
   place?: Partial<Place>
   text?: string
 }
 
-/** The agent works until it is stopped, or fails at once. It uses the tools first, of which the first has ended. */
+/** The agent works until it is stopped, or fails at once. It first uses the tools, the first of which has ended. */
 async function setup({ isFailing = false, tools = [] as string[], takesEdits = false } = {}) {
   const store = await openTestStore({ file: ':memory:' })
   const clock = { now: START }
@@ -103,14 +103,14 @@ async function setup({ isFailing = false, tools = [] as string[], takesEdits = f
     suggest: (command: string, typed = '', place: Place = { address: 'a' }) =>
       commands.suggest(CHANNEL, place, command, typed),
     say: (text: string, author = 'ann') => accept('a', text, author),
-    /** Until the message is worked on, and its tools are on record. */
+    /** Waits until the message is running and its tools are recorded. */
     work: async (messageId: string) => {
       await work()
       await expect.poll(() => store.runs.running(messageId)).toBeDefined()
       const runId = (await store.runs.running(messageId))?.id ?? ''
       await expect.poll(async () => (await store.events.latestTools(runId)).length).toEqual(tools.length)
     },
-    /** Until the message has failed for good. */
+    /** Waits until the message has finally failed. */
     fail: async (messageId: string) => {
       served.push(CHANNEL)
       worker.wake()
@@ -235,7 +235,7 @@ describe('/new', () => {
 })
 
 describe('/approve and /deny', () => {
-  /** A running turn, whose agent asks once for each command. */
+  /** A running turn whose agent asks once for each command. */
   async function setupAsking(...commands: string[]) {
     const stage = await setup()
     const { store, say, work, approvals } = stage
@@ -630,7 +630,7 @@ describe('a place', () => {
     await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await command('/backend codex', { address: 'room' })
     const thread = await command('/status', { address: 'room/thread', parent: 'room', projectId: 'site' })
-    // Later it is no longer the project of that place.
+    // The place has no project any more.
     const later = await command('/status', { address: 'room/thread', parent: 'room' })
     expect([thread.split('\n').slice(0, 4), later.split('\n').slice(0, 3)]).toEqual([
       ['agent: codex', "model: the agent's default", 'project: site', 'directory: /srv/site'],

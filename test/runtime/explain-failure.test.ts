@@ -149,13 +149,13 @@ function explain(reason: FailureReason, failure: Partial<AgentFailure>, agent = 
   return explainFailure({ reason, message: 'Something', report: '', ...failure }, agent, NOW)
 }
 
-/** What stands below the explanation. */
+/** The text below the explanation. */
 function belowOf(text: string): string {
   const end = text.indexOf('\n\n')
   return end === -1 ? '' : text.slice(end)
 }
 
-/** Of an agent that only sleeps. */
+/** The failure of an agent that only sleeps. */
 async function failureOf(request: AgentRequest): Promise<AgentFailure | undefined> {
   const directory = temporaryDirectory()
   const cliPath = join(directory, 'claude')

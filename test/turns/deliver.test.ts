@@ -23,7 +23,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
   const sent: OutgoingReply[] = []
   const told: Array<[string, string, string | undefined]> = []
   const steps: string[] = []
-  /** How often a reply was postponed, and recorded so. */
+  /** How often a postponed reply was recorded. */
   const put = { off: 0 }
   let looks = 0
   const channel: Channel = {

@@ -840,7 +840,7 @@ interface Stage {
   store: Store
   clock: { now: number }
   queue: Queue
-  /** That of another gateway on the same database. */
+  /** The queue of another gateway on the same database. */
   other: Queue
   say(platformId: string, message?: Partial<IncomingMessage>): Promise<Acceptance>
   take(queue?: Queue): Promise<Work>
@@ -898,7 +898,7 @@ async function statesOf(store: Store, messageIds: string[]): Promise<unknown[]> 
   return Promise.all(messageIds.map(async (id) => (await store.inbox.get(id))?.state))
 }
 
-/** All that a settlement may change. */
+/** Everything that a settlement may change. */
 async function snapshot(store: Store, conversationId: string): Promise<unknown> {
   return {
     messages: await store.inbox.history(conversationId, 99),

@@ -23,7 +23,7 @@ const CHANNEL = 'test'
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)
 const SECRET = 'sk-0123456789'
 
-/** A turn that runs until the test ends it, or it is stopped. */
+/** A turn that runs until the test ends it or it is stopped. */
 interface OpenTurn {
   work: Work
   runId: string
@@ -99,7 +99,7 @@ async function setup(setupOptions: SetupOptions = {}) {
     turns,
     logged: log.warned,
     steps,
-    /** From elsewhere: the worker does not know of it. */
+    /** Accepts a message elsewhere, without notifying the worker. */
     leave: (address: string, text: string) =>
       queue.accept({ channel: CHANNEL, address, platformId: newId(), author: 'ann', text }),
     say: async (address: string, text: string) => {
@@ -134,7 +134,7 @@ function same<T>(value: T): T {
 
 const answer = (text: string, notes: string[] = []) => ({ text, notes, isError: false })
 
-/** What a person gets of a message that has failed for good. */
+/** The reply to a message that has finally failed. */
 const failure = (text: string, notes: string[] = []) => ({ text, notes, isError: true, canRetry: true })
 
 describe('what an adapter answers', () => {
@@ -157,7 +157,7 @@ describe('what an adapter answers', () => {
           const event = { channelId: conversation.id, prompt, workingDir: '/srv/site' }
           const outcome = await runtimes[0]?.runTurn(event, signal, listener)
           if (!outcome) throw new Error('There is no runtime')
-          // So that the person hears of the first failure.
+          // Without a retry, so that the person gets the first failure.
           return { ...outcome, isFinal: true }
         },
       }),
@@ -286,7 +286,7 @@ describe('a message that comes in', () => {
     listener.onEvent({ type: 'output', content: 'Hi', stream: 'stdout', timestamp: START })
     const refusal = await listener.mayBegin?.catch((error: GatewayError) => error.code)
     await expect.poll(() => worker.active()).toEqual([])
-    // What takes it up again is shown.
+    // The retry is shown.
     const isShown = shown.includes(runId)
     expect([problem, refusal, signal.aborted, isShown, settled]).toEqual([
       'store_unavailable',
@@ -399,7 +399,7 @@ class Gate {
     this.#open = resolve
   })
 
-  /** At its first time, or a later one. */
+  /** On the first call, or a later one. */
   after(queue: Queue, name: 'take' | 'settle', time = 1): Queue {
     const step = queue[name].bind(queue) as (...args: unknown[]) => Promise<unknown>
     let times = 0
@@ -969,7 +969,7 @@ describe('a lease', () => {
     await say('a', 'hello')
     const { runId, signal, listener } = await turn(1)
     signal.addEventListener('abort', () => {
-      // Together, so that the last one waits to be written.
+      // At once, so that the last one is still waiting to be written.
       listener.onEvent({ type: 'thinking', content: 'Hm', timestamp: 1 })
       listener.onEvent({ type: 'complete', result: failed('cancelled', 'It was stopped.'), timestamp: 2 })
     })

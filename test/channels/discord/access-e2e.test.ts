@@ -193,7 +193,7 @@ describe.concurrent('/allow and /disallow', () => {
     const allowed = await discord.slash(discord.owner, channel.id, 'allow', { person: ada.id }).answer()
     const first = discord.say(ada, channel.id, 'one', { mentions: [discord.bot] })
     await answered(discord, first.id)
-    // Who was let in lets nobody else in.
+    // A person who was let in cannot let others in.
     const refused = await discord.slash(ada, channel.id, 'allow', { person: ben.id }).answer()
     await stage.stop(gateway)
     const next = await stage.start()

@@ -166,7 +166,7 @@ describe('how the bot is opened', () => {
       fc.property(anySpeaker, anySpeaker, anyLists, fc.boolean(), (speaker, other, lists, isAdmitted) => {
         fc.pre(!mayTalk(speaker, lists, OWNERS, { isAdmitted }))
         const advice = howToGetAccess(speaker, lists, { isAdmitted })
-        // Each way alone is enough.
+        // Either way is enough.
         const ways = advice.split(', or ').map((way) => {
           const opened = structuredClone(lists)
           for (const [, id = '', list = ''] of way.matchAll(/`([^`]+)`, to `discord(\w+)`/g)) {

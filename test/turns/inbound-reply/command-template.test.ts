@@ -15,7 +15,7 @@ import {
 const RUNS = { numRuns: 300 }
 const KNOWN = TEMPLATE_NAMES.map((name) => `{{${name}}}`).join(', ')
 
-/** What a careless template would take for something else. */
+/** Values that a careless template would misread. */
 const TRAPS = [
   '-',
   '--',
@@ -39,7 +39,7 @@ const anyValue = fc
   .map((value) => value.replaceAll('\0', ''))
 const anyValues: fc.Arbitrary<TemplateValues> = fc.dictionary(anyName, anyValue)
 const anyLiteral = fc.string().map((text) => text.replaceAll(/[{}\0]/g, ''))
-/** An element as parts: a text of the operator, or a name that stands for something. */
+/** An element as parts: the operator's text, or the name of a placeholder. */
 const anyParts = fc.array(fc.oneof(anyLiteral, fc.record({ name: anyName })), { maxLength: 4 })
 
 type Part = string | { name: TemplateName }
@@ -167,6 +167,6 @@ it('braces that are no template are found, and those of data are not', () => {
   ])
 })
 
-it('a name that stands for nothing is refused', () => {
+it('an unknown placeholder is refused', () => {
   expect(() => expandText('{{constructor}}', {})).toThrow('{{constructor}} is not a known placeholder')
 })
