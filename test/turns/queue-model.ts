@@ -88,7 +88,7 @@ export class QueueModel {
           status: 'refused',
           messageId: id,
           conversationId,
-          reason: expect.stringContaining(`${waiting} messages wait`),
+          reason: expect.stringContaining(`${waiting} messages are already waiting`),
         }
       : {
           ...{ status: 'accepted', messageId: id, conversationId, position: ahead, notes: [] },

@@ -318,7 +318,7 @@ describe.concurrent('/stop', () => {
     const answer = await say(scene, thread.id, '/stop')
     await until(() => answersIn(discord, thread.id).includes('You said: the next'), 'the next answer')
     expect([answer, stage.journal().length]).toEqual([
-      expect.stringMatching(/^Stopped claude after \d+ s\. 1 more message waits\.$/),
+      expect.stringMatching(/^Stopped claude after \d+ s\. 1 more message is waiting\.$/),
       3,
     ])
   })
