@@ -107,7 +107,7 @@ describe.concurrent('a question of an agent', () => {
     const { answer } = await askNow(gateway, BASH)
     await questionIn(scene, thread)
     await discord.slash(discord.owner, thread, 'stop').answer()
-    const last = await ended(scene, thread, 'or the agent goes on without it.')
+    const last = await ended(scene, thread, 'or the agent continued without it.')
     expect([discord.buttonsOf(last), (await answer).isAllowed]).toEqual([[], false])
   })
 
@@ -125,7 +125,7 @@ describe.concurrent('a question of an agent', () => {
     abort.abort()
     discord.clearFaults()
     await stage.start()
-    const last = await ended(scene, thread, 'or the agent goes on without it.')
+    const last = await ended(scene, thread, 'or the agent continued without it.')
     const told = await stalePress(discord, question, `allow:${approval.id}`)
     expect([last.id, discord.buttonsOf(last), told]).toEqual([
       question.id,

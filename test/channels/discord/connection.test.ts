@@ -178,7 +178,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     await expect(started).rejects.toMatchObject({
       name: 'GatewayError',
       code: 'config_invalid',
-      message: expect.stringMatching(/^DISCORD_BOT_TOKEN: .*take a new one from the page Bot/),
+      message: expect.stringMatching(/^DISCORD_BOT_TOKEN: .*get a new one on the Bot page/),
     })
   })
 
@@ -192,7 +192,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     await expect(stage.start()).rejects.toMatchObject({
       name: 'GatewayError',
       code: 'config_invalid',
-      message: expect.stringContaining('Switch "Message Content Intent" on'),
+      message: expect.stringContaining('Turn on "Message Content Intent"'),
     })
   })
 

@@ -297,7 +297,7 @@ describe('A voice message', { concurrent: true }, () => {
 
     await expect
       .poll(() => stage.twilio.textsTo(ADA).toSorted())
-      .toEqual([expect.stringMatching(/could not be turned into text/), expect.stringMatching(/^You said: .*listen/s)])
+      .toEqual([expect.stringMatching(/could not be transcribed/), expect.stringMatching(/^You said: .*listen/s)])
     expect(stage.twilio.textsTo(ADA).join('\n')).toMatch(reason)
     expect(stage.alive()).toEqual([])
   })

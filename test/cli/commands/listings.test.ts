@@ -120,8 +120,8 @@ describe('queue list', () => {
     const lines = (await list(queueList, 70)).split('\n').slice(8)
     expect(lines).toEqual([
       '          Outside the 24-hour window of WhatsApp: the person must',
-      '          write first (or be sent an approved template); then "aetheel',
-      '          queue retry" sends it again (Twilio error 63016).',
+      '          write first (or be sent an approved template). Then send it',
+      '          again with "aetheel queue retry" (Twilio error 63016).',
       `          [31m${'x'.repeat(80)}`,
     ])
   })

@@ -98,7 +98,7 @@ describe.concurrent('aetheel init with Discord', () => {
     const { machine, discord, person } = await atDiscord(test)
     await person.answer(TOKEN, `Bot x${ENTER}`)
     await person.answer('without "Bot " before it', `wrong${ENTER}`)
-    await person.answer('Discord refuses the token', '')
+    await person.answer('Discord rejected the token', '')
     await person.answer(TOKEN, ` ${discord.token} ${ENTER}`)
     await person.answer(OWNER, ENTER)
     await person.answer(WAITING, ENTER)
