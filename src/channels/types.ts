@@ -63,7 +63,7 @@ export interface MessageOptions {
   /** A command to run instead of an agent: an executable and its arguments. */
   command?: string[]
   /**
-   * Which session to use instead of the conversation's: `own` starts one for this turn alone; `idle` continues the
+   * Which session to use instead of the conversation's: `own` starts one for this turn only; `idle` continues the
    * conversation's without counting as activity in it.
    */
   session?: 'own' | 'idle'

@@ -68,7 +68,7 @@ function steps(speaker: Speaker, lists: AccessLists, isAdmitted: boolean): strin
     ...(hasGuild(speaker, lists) ? [] : [`this server, \`${guildId}\`, to \`discordGuilds\``]),
     ...(hasChannel(speaker, lists) ? [] : [channel]),
   ]
-  // Where places alone grant access, nobody needs to be named.
+  // Where places by themselves grant access, people need not be listed.
   const needsName = lists.users.length + lists.roles.length > 0 && !lists.users.includes(userId) && !isAdmitted
   if (places.length === 0) return `${allow} here`
   return [inFile(places.join(' and ')), ...(needsName ? [allow] : [])].join(', then ')

@@ -221,7 +221,7 @@ function firstOption({
 }
 
 function nameOf(interaction: APIInteraction): string {
-  return userOf(interaction)?.username ?? 'somebody'
+  return userOf(interaction)?.username ?? 'someone'
 }
 
 function userOf({ member, user }: APIInteraction): APIUser | undefined {
