@@ -194,7 +194,7 @@ export class Queue {
       if (!isFirst) await withdrawApprovals(tables, claim.messageId, at)
       const message = await tables.inbox.get(claim.messageId)
       const conversation = message && (await tables.conversations.get(claim.conversationId))
-      if (!conversation) throw new Error(`The job ${claim.messageId} has no message, or that no conversation`)
+      if (!conversation) throw new Error(`The job ${claim.messageId} has no message, or the message no conversation`)
       return this.#takeUp(tables, claim, message, conversation, at, planRun, cutOff)
     })
   }

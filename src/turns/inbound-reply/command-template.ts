@@ -122,7 +122,7 @@ function problemOf(element: string, argument: string): string | undefined {
   if (argument.startsWith('-') && !element.startsWith('-')) {
     return 'it would begin with "-" and be read as an option. Begin it with another character.'
   }
-  if (argument.includes('\0')) return 'it would contain a NUL character. Remove that.'
+  if (argument.includes('\0')) return 'it would contain a NUL character. Remove it.'
   if (Buffer.byteLength(argument) <= MAX_ARGUMENT_BYTES) return undefined
   return `it would be longer than ${MAX_ARGUMENT_BYTES} bytes. Send it in parts, or in a file.`
 }
