@@ -19,7 +19,7 @@ const continuation = 'Continue where you stopped.'
 
 const retold = '[You worked on this message until you had used up the steps of one turn'
 
-const lostNote = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
+const lostNote = 'The earlier session was lost; this answer starts a fresh one and remembers nothing from before.'
 
 /** How long a killed gateway may leave something behind. */
 const orphansLiveMs = 10_000
@@ -131,7 +131,7 @@ const stop: Case = {
     await gateway.until('the tool runs', () => sleeper.isRunning())
     assert.match(
       await gateway.command('/stop'),
-      new RegExp(`^Stopped ${agent.name} after \\d+ s(?:, in the middle of .+)?\\.$`),
+      new RegExp(`^Stopped ${agent.name} after \\d+ s(?:, during .+)?\\.$`),
     )
     const left = await stage.leftovers(idle)
     assert.deepEqual([left, await sleeper.isRunning()], [[], false], 'no process is left')
@@ -166,9 +166,9 @@ const pause: Case = {
       await gateway.stop()
       return `${cannot}there is no limit`
     }
-    const note = 'Paused after 2 steps, the limit of one message. /continue goes on.'
+    const note = 'Paused after 2 steps, the limit for one message. Use /continue to resume.'
     assert.equal(gateway.attempts(), 1)
-    assert.equal(await gateway.command('/continue'), 'It continues.')
+    assert.equal(await gateway.command('/continue'), 'Continuing.')
     await gateway.untilReplies(2)
     const { text, notes } = gateway.replies()[1] ?? {}
     if (expected.forgetsPausedTurns) {
@@ -194,8 +194,8 @@ const pause: Case = {
 type Refusal = [name: string, reply: ModelReply, told: RegExp]
 
 const unauthorized: Refusal = ['a refused key', refuse(401, 'The key is not valid.'), /is not logged in/]
-const unknownModel = /does not know its model.*\/model default/
-const tooLong = /longer than the model.*\/new begins a fresh session/
+const unknownModel = /does not know the model.*\/model default/
+const tooLong = /too long for the model.*fresh session with \/new/
 const unwanted = /refused this/
 
 /** What a model provider says if no retry can help, and what the person is told. */

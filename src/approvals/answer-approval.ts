@@ -10,7 +10,7 @@ export const REMEMBERED = ['this', 'tool'] as const
 export interface ApprovalDecision {
   decision: 'allow' | 'deny'
   remember?: (typeof REMEMBERED)[number]
-  /** Told to the agent on refusal. */
+  /** Passed to the agent if denied. */
   message?: string
   by: string
 }
@@ -31,7 +31,7 @@ export async function answerApproval(
   return store.transaction(async (tables) => {
     const approval = await find(tables, id)
     const isAllowed = decision === 'allow'
-    if (remember && !isAllowed) throw new GatewayError('request_invalid', 'Only what is allowed can be remembered.')
+    if (remember && !isAllowed) throw new GatewayError('request_invalid', 'Only an allowed request can be remembered.')
     if (remember === 'this' && approval.subject === undefined && approval.state === 'asked') throw notRemembered()
     const end = { state: isAllowed ? ('allowed' as const) : ('denied' as const), at, by, ...(message && { message }) }
     if (!(await tables.approvals.end(id, end))) throw hasEnded(await find(tables, id))
@@ -57,8 +57,8 @@ export async function answerApproval(
 async function find({ approvals }: Pick<Tables, 'approvals'>, id: string): Promise<Approval> {
   const approval = await approvals.get(id)
   if (approval) return approval
-  const advice = 'GET /approvals, or "aetheel approvals", shows those there are.'
-  throw new GatewayError('not_found', `Nothing is asked under the id ${id}. ${advice}`)
+  const advice = 'GET /approvals, or "aetheel approvals", lists them.'
+  throw new GatewayError('not_found', `There is no approval ${id}. ${advice}`)
 }
 
 function hasEnded(approval: Approval): GatewayError {
@@ -66,6 +66,6 @@ function hasEnded(approval: Approval): GatewayError {
 }
 
 function notRemembered(): GatewayError {
-  const why = 'This is too long to be remembered, or there is a secret in it.'
-  return new GatewayError('request_invalid', `${why} Allow it for this time, or the whole tool.`)
+  const why = 'This is too long to remember, or contains a secret.'
+  return new GatewayError('request_invalid', `${why} Allow it once, or allow the whole tool.`)
 }

@@ -3,7 +3,7 @@
 // Invariants:
 // - The row in the store is authoritative. Whoever changes it first has answered, on any gateway. The waiting gateway
 //   polls; waking it only saves time.
-// - Nothing is locked while somebody decides, and no error ever allows anything.
+// - Nothing is locked while a person decides, and no error ever allows anything.
 
 import type { ApprovalAnswer, ApprovalRequest, Approve } from '../backends/types.js'
 import type { Channel } from '../channels/types.js'
@@ -43,7 +43,7 @@ export interface RequestingRun {
 
 export interface RunApproval {
   approve: Approve
-  /** Told to the person along with the answer, one sentence each. */
+  /** Notes below the answer, one sentence each. */
   notes: string[]
 }
 
@@ -61,7 +61,7 @@ interface RequestingTurn {
 }
 
 const POLL_MS = 1_000
-/** Per run: more questions than a person can review would be allowed unread. */
+/** Per run: with more open questions, people would allow them unread. */
 export const MAX_OPEN_QUESTIONS = 10
 const TOO_MANY = `This was refused: ${MAX_OPEN_QUESTIONS} questions wait for an answer already. Ask again when they have one.`
 /** Batch size for closing ended questions. */

@@ -17,23 +17,23 @@ const SHORT_ID_CHARACTERS = 8
 export function questionText(approval: NewApproval, now: number, offersAnswers = false): string {
   const answers = offersAnswers ? meaningOfAlways(approval) : commandsText(approval)
   const { deadline } = approval
-  const limit = isSoon(deadline, now) ? `within ${duration(deadline - now)}` : `until ${timeOfDay(deadline, now)}`
-  return `${requestText(approval)}\n${[...answers, `Without an answer ${limit} it is refused.`].join(' ')}`
+  const limit = isSoon(deadline, now) ? `within ${duration(deadline - now)}` : `by ${timeOfDay(deadline, now)}`
+  return `${requestText(approval)}\n${[...answers, `It is denied if nobody answers ${limit}.`].join(' ')}`
 }
 
-/** More than the request itself shows. */
+/** Only where it covers more than the request itself shows. */
 function meaningOfAlways(approval: NewApproval): string[] {
-  return approval.subject !== undefined && pathOf(approval) ? [`"Always" means ${WHATEVER}.`] : []
+  return approval.subject !== undefined && pathOf(approval) ? [`"Always" allows ${ANYTHING}.`] : []
 }
 
 function commandsText(approval: NewApproval): string[] {
   const id = shortApprovalId(approval)
-  const what = pathOf(approval) ? WHATEVER : 'exactly this'
-  const always = approval.subject === undefined ? '' : `, with /approve ${id} always for ${what} from now on`
-  return [`Allow it with /approve ${id}${always}, or refuse it with /deny ${id}.`]
+  const what = pathOf(approval) ? ANYTHING : 'exactly this'
+  const always = approval.subject === undefined ? [] : [`/approve ${id} always allows ${what} from now on.`]
+  return [`Allow it with /approve ${id}, or deny it with /deny ${id}.`, ...always]
 }
 
-const WHATEVER = 'whatever it does to this file'
+const ANYTHING = 'anything it does to this file'
 
 /** Replaces the question once it has ended. */
 export function endedText(approval: Approval): string {
@@ -41,20 +41,20 @@ export function endedText(approval: Approval): string {
 }
 
 export function outcomeText(approval: EndedApproval): string {
-  const who = plainName(approval.answeredBy ?? 'somebody')
+  const who = plainName(approval.answeredBy ?? 'someone')
   const outcomes: Record<ApprovalState, string> = {
-    asked: 'It waits for an answer',
+    asked: 'Waiting for an answer',
     allowed: `Allowed by ${who}`,
-    denied: `Refused by ${who}`,
-    expired: `Nobody answered within ${timeAllowed(approval)}, so it was refused`,
-    withdrawn: 'It is not asked any more: the run has ended, or the agent goes on without it',
+    denied: `Denied by ${who}`,
+    expired: `Nobody answered within ${timeAllowed(approval)}, so it was denied`,
+    withdrawn: 'No longer asked: the run has ended, or the agent continued without it',
   }
   return outcomes[approval.state]
 }
 
-/** What is asked for, so that nothing changes the text direction or hides on a terminal. */
+/** The request, without characters that change the text direction or hide text on a terminal. */
 export function inputText(approval: ApprovalRequest): string {
-  const text = shownFields(approval).trim() || 'without any input'
+  const text = shownFields(approval).trim() || '(no input)'
   return text.replaceAll(/[\p{Cc}\p{Cs}\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu, (character) =>
     character === '\n' || character === '\t' ? character : ' ',
   )
@@ -69,7 +69,7 @@ export function endedNotice(approval: EndedApproval & Pick<Approval, 'summary'>)
   return `${outcomeText(approval)}: ${approval.summary}`
 }
 
-/** Told to the agent on refusal. */
+/** Passed to the agent if it was not allowed. */
 export function refusal({ state, message, askedAt, deadline }: Approval): string {
   if (state === 'denied') return message ?? 'The person who was asked has refused this.'
   if (state !== 'expired') return 'This was not allowed: nobody is asked any more.'
@@ -84,7 +84,7 @@ export function shortApprovalId({ id }: Pick<Approval, 'id'>): string {
 
 function requestText(approval: NewApproval): string {
   const { backend, toolName } = approval
-  return `🔐 ${plainName(backend)} asks whether it may use ${plainName(toolName)}:\n\`\`\`\n${codeOf(approval)}\n\`\`\``
+  return `🔐 ${plainName(backend)} wants to use ${plainName(toolName)}:\n\`\`\`\n${codeOf(approval)}\n\`\`\``
 }
 
 function codeOf(approval: NewApproval): string {

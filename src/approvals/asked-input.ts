@@ -17,7 +17,7 @@ const FILE_TOOLS: ReadonlySet<string> = new Set([
   ...['read', 'write', 'edit', 'multiedit', 'notebookedit', 'read_file', 'write_file', 'replace'],
 ])
 const PATHS = ['file_path', 'filePath', 'path', 'absolute_path', 'notebook_path']
-/** Short enough to be shown whole: what is remembered is never cut off in the question. */
+/** Short enough to be shown in full: a question never truncates what would be remembered. */
 const MAX_SUBJECT_CHARACTERS = 700
 const MAX_FIELDS = 12
 /** Fits one message on any platform, with the text around it. */
@@ -50,7 +50,7 @@ export function subjectOf({ toolName, toolInput }: ApprovalRequest, scrubber: Sc
 }
 
 /**
- * The one file a call is about, and the field that names it. Undefined if several fields disagree: nobody knows which
+ * The one file a call is about, and the field that names it. Undefined if several fields disagree: it is unknown which
  * one the tool reads.
  */
 export function pathOf({ toolName, toolInput }: ApprovalRequest): { name: string; path: string } | undefined {
@@ -62,7 +62,7 @@ export function pathOf({ toolName, toolInput }: ApprovalRequest): { name: string
   return first && others.every(({ path }) => path === first.path) ? first : undefined
 }
 
-/** One line. Contract: says what it omits, except content written to the one file it names. */
+/** One line. Contract: says how much it omits, except content written to the one file it names. */
 export function summaryOf({ toolName, toolInput }: ApprovalRequest): string {
   const line = describeTool({ name: toolName, input: toolInput })
   if (pathOf({ toolName, toolInput })) return line
@@ -75,8 +75,8 @@ export function summaryOf({ toolName, toolInput }: ApprovalRequest): string {
  * The input as the question shows it.
  *
  * Contract: the command or the file comes first, and no field hides another, neither by its length nor by lines that
- * look like another field. Cuts say how much is missing, and so do runs of blanks that would push the rest out of
- * sight.
+ * look like another field. Truncated text says how much is missing, and so do runs of blanks that would push the rest
+ * out of sight.
  */
 export function shownFields(request: ApprovalRequest): string {
   const { toolName } = request

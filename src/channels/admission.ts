@@ -1,4 +1,4 @@
-// `/allow` and `/disallow`: people are let in while the gateway runs, on top of those whom the configuration lets in.
+// `/allow` and `/disallow`: let people in while the gateway runs, in addition to those in the configuration.
 
 import { oneLine } from '../core/one-line.js'
 import type { Admissions, Person } from './types.js'
@@ -9,14 +9,14 @@ export type AdmissionAction = (typeof ADMISSION_ACTIONS)[number]
 
 interface AdmissionRequest {
   action: AdmissionAction
-  /** Undefined if nobody was named; or why nobody could be made out. */
+  /** Undefined if nobody was named, or why it is unclear who was. */
   person: Person | { problem: string } | undefined
   by: string
-  /** People who were let in by a command may talk, and let nobody in themselves. */
+  /** People who were let in by a command may talk, but cannot let others in. */
   mayAdmit: boolean
-  /** Where the configuration lets the person in; a command changes nothing about that. */
+  /** How the configuration gives the person access, which a command cannot change. */
   configuredAs(personId: string): string | undefined
-  /** Who may use the command, as the sentence that refuses others begins. */
+  /** Who may use the command, as the beginning of a sentence. */
   admitters: string
 }
 
@@ -38,13 +38,13 @@ export async function admit(request: AdmissionRequest, admissions: Admissions): 
   const name = oneLine(person.name, NAME_CHARACTERS)
   const configured = configuredAs(person.id)
   if (action === 'allow') {
-    if (configured !== undefined) return `${name} may talk already, by ${configured}.`
+    if (configured !== undefined) return `${name} already has access (${configured}).`
     const isNew = await admissions.add({ id: person.id, name }, by)
-    return isNew ? `${name} may talk from now on. /disallow takes that back.` : `${name} has been let in already.`
+    return isNew ? `${name} now has access. /disallow revokes it.` : `${name} was already let in.`
   }
   const isRemoved = await admissions.remove(person.id, by)
-  if (configured === undefined) return isRemoved ? `${name} may no longer talk.` : `${name} had not been let in.`
-  return `${name} may still talk, by ${configured}: change that in aetheel.json5, and start again.`
+  if (configured === undefined) return isRemoved ? `${name} no longer has access.` : `${name} was not let in.`
+  return `${name} still has access (${configured}). Change that in aetheel.json5 and restart the gateway.`
 }
 
 function listText(action: AdmissionAction, admitted: Awaited<ReturnType<Admissions['list']>>): string {

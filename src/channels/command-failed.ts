@@ -1,2 +1,2 @@
-/** What a person sees when their command failed. */
-export const COMMAND_FAILED = 'That failed, and the log of the gateway says why. Try it again.'
+/** The answer to a command that failed unexpectedly. */
+export const COMMAND_FAILED = 'That failed. The gateway log says why. Try again.'

@@ -63,7 +63,7 @@ export interface MessageOptions {
   /** A command to run instead of an agent: an executable and its arguments. */
   command?: string[]
   /**
-   * Which session to use instead of the conversation's: `own` starts one for this turn alone; `idle` continues the
+   * Which session to use instead of the conversation's: `own` starts one for this turn only; `idle` continues the
    * conversation's without counting as activity in it.
    */
   session?: 'own' | 'idle'
@@ -75,17 +75,17 @@ export interface MessageOptions {
   job?: string
   /** The previous one of its kind failed too: the person already knows and is not notified again. */
   isKnownToFail?: boolean
-  /** The paused turn that it goes on with. */
+  /** The paused turn that it continues. */
   continues?: PausedTurn
   /** Values available to the operator's command templates. */
   variables?: MessageVariables
 }
 
-/** Retold to an agent that does not remember it. */
+/** Given to an agent that does not remember it. */
 export interface PausedTurn {
-  /** The messages it was to answer. */
+  /** The messages it was answering. */
   asked: string[]
-  /** What the agent said until it paused; may be empty. */
+  /** What the agent said before it paused; may be empty. */
   said: string
 }
 
@@ -156,7 +156,7 @@ export interface Reply {
   files?: OutgoingFile[]
   /** The message failed and can be retried. */
   canRetry?: true
-  /** The agent has paused at its limit of turns, and can continue. */
+  /** The agent paused at its turn limit and can continue. */
   canContinue?: true
   /** When the waiting message is retried, in milliseconds since the epoch. */
   waitsUntil?: number
@@ -190,9 +190,9 @@ export interface OutgoingReply extends Reply {
   platformId?: string
   /** The platform's ids of further messages that it answers; only for a channel that `showsOutcomes`. */
   alsoAnswers?: string[]
-  /** The message had failed, and was taken up again; only for a channel that `showsOutcomes`. */
+  /** The message had failed and was queued again; only for a channel that `showsOutcomes`. */
   wasRetried?: true
-  /** What the answer took, in a few words; only for a channel that `showsOutcomes`. */
+  /** The answer's model, time and cost in a few words; only for a channel that `showsOutcomes`. */
   footer?: string
   createdAt: number
   /** Counted from 1. An earlier attempt may already have reached the platform. */
@@ -215,7 +215,7 @@ export interface NextAttempt {
   problem: string
   /** Counted from 1: the first one was number 1. */
   attempt: number
-  /** How many there are in all, if they fail as the last one did. */
+  /** How many there are in total, if they fail like the last one. */
   attempts: number
   /** In milliseconds since the epoch. */
   startsAt: number
@@ -237,9 +237,9 @@ export interface LiveEvent {
 export interface CommandDescription {
   name: string
   meaning: string
-  /** `isPerson`: it names one, whom a platform may offer to choose. */
+  /** `isPerson`: it names a person, so a platform may offer a choice of people. */
   argument?: { name: string; meaning: string; isRequired: boolean; hasSuggestions: boolean; isPerson?: boolean }
-  /** It changes nothing, so only the person who asked sees the answer. */
+  /** It changes nothing, so the answer is shown only to the person who asked. */
   isQuestion: boolean
 }
 
@@ -249,13 +249,13 @@ export interface Suggestion {
   value: string
 }
 
-/** Somebody as the platform knows them. */
+/** A person as the platform knows them. */
 export interface Person {
   id: string
   name: string
 }
 
-/** People let in by a command, on top of those whom the configuration lets in. */
+/** People let in by a command, in addition to those in the configuration. */
 export interface Admissions {
   has(personId: string): Promise<boolean>
   /** Latest first. */
@@ -362,11 +362,11 @@ export interface Channel {
   readonly endpoints?: PlatformEndpoint[]
   /** Whether replies can carry files, or display them. */
   readonly takesFiles?: boolean
-  /** Whether it offers the answers to a question itself, as by buttons: then the question names no commands. */
+  /** Whether it offers the answers to a question itself, such as by buttons: then the question names no commands. */
   readonly offersAnswers?: boolean
   /** Whether people can edit and delete what they have written. */
   readonly takesEdits?: boolean
-  /** Whether it shows how messages ended, and what an answer took. */
+  /** Whether it shows how messages ended, and an answer's model, time and cost. */
   readonly showsOutcomes?: boolean
   /** Contract: rejects only for problems the operator must fix; transient ones are waited out. */
   start(host: ChannelHost): Promise<void>

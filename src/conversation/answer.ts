@@ -2,7 +2,7 @@
 export interface Answer {
   text: string
   isChange: boolean
-  /** What was changed; the conversation if omitted. */
+  /** What was changed; defaults to the conversation. */
   subject?: string
   /** The id of the message that was sent for the person. */
   messageId?: string

@@ -14,16 +14,16 @@ export interface SuggestionDependencies extends ModelDependencies {
 type Suggester = (dependencies: SuggestionDependencies, conversation: ConversationChoice) => Promise<Suggestion[]>
 
 const MAX_SUGGESTIONS = 25
-/** Platforms wait a few seconds for suggestions; a list that comes later is there the next time. */
+/** Platforms wait a few seconds for suggestions; a late list is shown the next time. */
 const SUGGEST_WITHIN_MS = 1_500
-/** The longest entry that every platform's list accepts. */
+/** The longest entry that every platform accepts. */
 const MAX_CHARACTERS = 100
 
 const DEFAULT: Suggestion = { label: 'default', value: 'default' }
 
 const SUGGESTERS: Partial<Record<CommandName, Suggester>> = {
   backend: async (dependencies, conversation) => {
-    // What a pod has installed shows only when it is used.
+    // What a pod has installed is unknown until it is used.
     const { pod } = (await choiceOf(dependencies, conversation)).workplace
     const isAvailable = async (name: BackendName): Promise<boolean> =>
       pod !== undefined || (await dependencies.isInstalled(name))

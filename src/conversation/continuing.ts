@@ -1,4 +1,4 @@
-// `/continue`: lets an agent that has paused at its limit of turns go on in its session.
+// `/continue`: lets an agent that paused at its turn limit continue in its session.
 
 import type { Acceptance, ChannelMessage, MessageOptions, PausedTurn } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
@@ -17,14 +17,14 @@ export interface ContinueDependencies extends ChoiceDependencies {
   submit(channel: string, message: ChannelMessage, admit: Admit): Promise<Acceptance>
 }
 
-/** Begins the platform id of a continuation, before the id of the message that paused. */
+/** The platform id of a continuation is this prefix with the id of the paused message. */
 const CONTINUES = 'continue:'
 const PROMPT = 'Continue where you stopped.'
 const NOTHING = 'Nothing is paused here.'
 const MOVED_ON = 'The conversation has moved on. Write what the agent should do next.'
-const CONTINUED = 'It was continued already.'
+const CONTINUED = 'It has already been continued.'
 
-/** With `messageId`, only if that message is the one that has paused. */
+/** With `messageId`, only if that is the paused message. */
 export async function continuePaused(
   dependencies: ContinueDependencies,
   conversation: Conversation,
@@ -46,9 +46,9 @@ export async function continuePaused(
   const place = await store.conversations.place(conversation.id)
   const message = {
     ...place,
-    // Whoever asks more than once, or asks several gateways, gets one continuation.
+    // Asking twice, or asking several gateways, gives one continuation.
     platformId: CONTINUES + paused.id,
-    // The answer goes to whoever has asked the question.
+    // The answer goes to whoever wrote the paused message.
     author: paused.author,
     text: PROMPT,
     options: { ...optionsOf(paused), continues: await pausedTurn(dependencies, channel, paused, run) },
@@ -59,10 +59,10 @@ export async function continuePaused(
   })
   if (acceptance.status === 'duplicate') return info(CONTINUED)
   const { messageId: id } = acceptance
-  return { ...changed('It continues.'), subject: id, messageId: id }
+  return { ...changed('Continuing.'), subject: id, messageId: id }
 }
 
-/** The run in which the agent has paused at the latest message, if its session is still the conversation's. */
+/** The run of the latest message, if it paused and its session is still the conversation's. */
 async function pausedRun(
   { store, sessions, config }: ContinueDependencies,
   { id, channel }: Conversation,
@@ -76,7 +76,7 @@ async function pausedRun(
   return session !== undefined && session.sessionId === run.sessionId ? run : undefined
 }
 
-/** With what came before it, if it was a continuation itself. */
+/** If it was a continuation itself, includes what came before it. */
 async function pausedTurn(
   { store: { inbox } }: ContinueDependencies,
   channel: string,
@@ -89,7 +89,7 @@ async function pausedTurn(
   return { asked: [...(continues?.asked ?? [text]), ...others], said }
 }
 
-/** What was asked for the paused message holds for its continuation, except what named or began something. */
+/** A continuation inherits the options of its message, except those that name or begin something. */
 function optionsOf({ options = {} }: Message): MessageOptions {
   const { streamId: _name, beginsSession: _begins, variables, ...rest } = options
   const { From, To } = variables ?? {}

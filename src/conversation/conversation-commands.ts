@@ -44,18 +44,18 @@ interface CommandDependencies extends SuggestionDependencies, Pick<ContinueDepen
 }
 
 const STOPPED_BY_OTHERS =
-  'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.'
-/** Channels that let people in carry the command out themselves: they know who people are. */
+  'Someone else stopped your message. Changes already made are kept. Send it again to have it finished.'
+/** Channels that let people in handle the command themselves: they know who people are. */
 const ADMISSION_ELSEWHERE =
-  'People are let in where they write: give this command on Discord or WhatsApp. "aetheel people" lists them.'
-const FINISHED = 'That is finished already.'
+  'Use this command on Discord or WhatsApp. "aetheel people" lists who was let in.'
+const FINISHED = 'That has already finished.'
 const DAY_MS = 86_400_000
 const LISTED_MESSAGES = 10
-/** How far `/status` looks for the author's own message. */
+/** How far `/status` searches for the author's own message. */
 const SEARCHED_MESSAGES = 100
 const NAMED_TOOLS = 3
 
-/** Words that people know from agents. */
+/** Names that people know from the agents. */
 const ALIASES: Partial<Record<string, CommandName>> = { clear: 'new' }
 
 /** Commands that act on a conversation. */
@@ -85,10 +85,10 @@ export function parseCommand(line: string): GivenCommand {
 }
 
 export function unknownCommand(word: string): string {
-  return `There is no command /${word}. /help lists those there are; //${word} passes /${word} on to the agent.`
+  return `Unknown command /${word}. /help lists the commands; //${word} sends /${word} to the agent.`
 }
 
-/** The slash commands of every channel. Each answers in words for the person. */
+/** The slash commands of every channel. Each returns a text for the person. */
 export class ConversationCommands {
   readonly #handlers: Record<ActionName, (input: CommandInput) => Promise<Answer>> = {
     new: ({ conversation }) => this.#new(conversation),
@@ -118,7 +118,7 @@ export class ConversationCommands {
     return answerOf(async () => this.act(await this.#enter(channel, place), author, name, argument))
   }
 
-  /** Like `run`, in an existing conversation. Contract: throws what `run` answers in words. */
+  /** Like `run`, in an existing conversation. Contract: throws the errors that `run` returns as text. */
   async act(
     conversation: Conversation,
     actor: string,
@@ -140,14 +140,14 @@ export class ConversationCommands {
     return answer
   }
 
-  /** Like `act` with `continue`, but only if the given message is the one that has paused. */
+  /** Like `act` with `continue`, but only if the given message is the paused one. */
   async continueMessage(conversation: Conversation, author: string, messageId: string): Promise<Answer> {
     const answer = await continuePaused(this.dependencies, conversation, messageId)
     if (answer.isChange) await this.#audit(author, 'continue', messageId)
     return answer
   }
 
-  /** A button below a message about one message, or below a question. */
+  /** A button of a message or of a question. */
   async button(action: ButtonAction, id: string, author: string): Promise<ButtonAnswer> {
     try {
       const { text, isChange } = await this.#press(action, id, author)
@@ -183,7 +183,7 @@ export class ConversationCommands {
   async #new({ id }: Conversation): Promise<Answer> {
     const hadSession = await this.dependencies.sessions.reset(id)
     return changed(
-      hadSession ? 'The next message begins a fresh session.' : 'There is no session yet; the next message begins one.',
+      hadSession ? 'The next message starts a fresh session.' : 'There is no session yet; the next message starts one.',
     )
   }
 
@@ -195,7 +195,7 @@ export class ConversationCommands {
   }
 
   /**
-   * In a conversation where each person sees only their own answers, the author would not see that theirs was stopped.
+   * Where people share a conversation but see only their own answers, the author would not notice the stop.
    */
   async #tellAuthor({ channel, address }: Conversation, by: string, messageId: string): Promise<void> {
     const { store, queue, config } = this.dependencies
@@ -217,9 +217,9 @@ export class ConversationCommands {
       ? stopConversation(conversationId, this.dependencies)
       : stopMessage(messageId, this.dependencies))
     if (outcome.kind === 'finished') return info(nothing)
-    if (outcome.kind === 'asked') return changed('Another gateway works on it and was asked to stop.')
+    if (outcome.kind === 'asked') return changed('Another gateway is working on it and was asked to stop.')
     const waiting = await this.#waitingText(conversationId)
-    if (outcome.kind === 'dropped') return changed(`Dropped the message that waited.${waiting}`)
+    if (outcome.kind === 'dropped') return changed(`Dropped the waiting message.${waiting}`)
     const { turn } = outcome
     const running = turn.messageId === target ? tools.filter(({ isRunning }) => isRunning) : []
     return changed(stoppedText(turn, running.map(describeTool)) + waiting)
@@ -242,14 +242,14 @@ export class ConversationCommands {
     const message = await store.inbox.get(messageId)
     if (message && message.state !== 'failed') return info(NOT_FAILED[message.state])
     await queue.retry(messageId)
-    return changed('Taken up again.')
+    return changed('Queued again.')
   }
 
   async #approve({ conversation, author, argument }: CommandInput): Promise<Answer> {
     const words = argument.split(/\s+/).filter((word) => word !== '')
     const isAlways = (word: string): boolean => word.toLowerCase() === 'always'
     const [wanted, ...others] = words.filter((word) => !isAlways(word))
-    if (others.length > 0) return info('Write /approve, /approve always, or either with the id of the question.')
+    if (others.length > 0) return info('Write /approve or /approve always, with the id if several are waiting.')
     const { id } = await this.#findApproval(conversation, wanted)
     return this.#decide(id, { decision: 'allow', ...(words.some(isAlways) && { remember: 'this' }), by: author })
   }
@@ -261,8 +261,8 @@ export class ConversationCommands {
 
   async #decide(id: string, decision: ApprovalDecision): Promise<Answer> {
     const { summary } = await this.dependencies.approvals.answer(id, decision)
-    const always = decision.remember ? ', and the same from now on without a question' : ''
-    const text = `${decision.decision === 'allow' ? `Allowed${always}` : 'Refused'}: ${summary}`
+    const always = decision.remember ? ', now and always' : ''
+    const text = `${decision.decision === 'allow' ? `Allowed${always}` : 'Denied'}: ${summary}`
     return { ...changed(text), subject: id }
   }
 
@@ -277,14 +277,14 @@ export class ConversationCommands {
     const [first, another] = fitting
     if (first && !another) return first
     const lines = waiting.map((approval) => `${shortApprovalId(approval)}: ${approval.summary}`)
-    if (first) throw new GatewayError('request_invalid', ['Which one? Name it by its id.', ...lines].join('\n'))
-    if (waiting.length === 0) throw new GatewayError('not_found', 'Nothing waits for an answer here.')
-    throw new GatewayError('not_found', [`No question ${oneLine(wanted ?? '', 40)} waits here.`, ...lines].join('\n'))
+    if (first) throw new GatewayError('request_invalid', ['Which one? Add its id.', ...lines].join('\n'))
+    if (waiting.length === 0) throw new GatewayError('not_found', 'Nothing is waiting for approval here.')
+    throw new GatewayError('not_found', [`No request ${oneLine(wanted ?? '', 40)} is waiting here.`, ...lines].join('\n'))
   }
 
   async #waitingText(conversationId: string): Promise<string> {
     const count = await this.dependencies.store.jobs.countOpen(conversationId)
-    return count === 0 ? '' : ` ${count} more ${count === 1 ? 'message waits' : 'messages wait'}.`
+    return count === 0 ? '' : ` ${count} more ${count === 1 ? 'message is' : 'messages are'} waiting.`
   }
 
   async #tools(messageId: string) {
@@ -301,7 +301,7 @@ export class ConversationCommands {
     const usage = await store.figures.usage({ conversationId: id }, startOfDay(now()))
     return info(
       [
-        missing === undefined ? `agent: ${backend}` : `agent: ${backend}, since ${missing} is not registered here`,
+        missing === undefined ? `agent: ${backend}` : `agent: ${backend} (${missing} is not registered here)`,
         `model: ${model ?? OWN_MODEL}`,
         ...(projectId === undefined ? [] : [`project: ${projectId}`]),
         `directory: ${describeWorkplace(workplace)}`,
@@ -323,7 +323,7 @@ export class ConversationCommands {
     if (!run) return []
     const [tool] = await store.events.latestTools(run.id)
     const waiting = await store.approvals.list({ states: ['asked'], conversationId }, MAX_OPEN_QUESTIONS)
-    const asked = waiting.map((approval) => `asks (${shortApprovalId(approval)}): ${approval.summary}`)
+    const asked = waiting.map((approval) => `waiting for approval (${shortApprovalId(approval)}): ${approval.summary}`)
     const at = now()
     const since = `${run.backend} for ${duration(at - run.startedAt)}, since ${timeOfDay(run.startedAt, at)}`
     return [`working: ${since}${tool ? `; ${tool.isRunning ? 'now' : 'last'} ${describeTool(tool)}` : ''}`, ...asked]
@@ -338,7 +338,7 @@ export class ConversationCommands {
     const own = messages.findIndex((message) => message.author === author && message.state !== 'active')
     const place = own <= 0 ? '' : `; yours is number ${own + 1}`
     if (first?.state === 'active') return `working, ${open - 1} waiting${place}`
-    const until = waitMs > 0 ? `waiting ${duration(waitMs)} before it tries again, ` : ''
+    const until = waitMs > 0 ? `retrying in ${duration(waitMs)}, ` : ''
     return `${until}${open} waiting${place}`
   }
 
@@ -353,7 +353,7 @@ export class ConversationCommands {
     const open = await store.jobs.countOpen(id)
     const messages = await store.inbox.waiting(id, LISTED_MESSAGES)
     const mode = `Mode ${modeText(this.#modeOf(conversation))}.`
-    if (messages.length === 0) return info(`Nothing is worked on here, and nothing waits.\n${mode}`)
+    if (messages.length === 0) return info(`Nothing is running or waiting here.\n${mode}`)
     const lines = messages.map((message, index) =>
       queueLine(index + 1, { ...message, text: scrub(message.text) }, now()),
     )
@@ -366,7 +366,7 @@ export class ConversationCommands {
       [
         ...lines,
         ...(more > 0 ? [`… and ${more} more`] : []),
-        ...(mayEdit ? ['Edit or delete your message to change it while it waits.'] : []),
+        ...(mayEdit ? ['You can edit or delete your message while it waits.'] : []),
         mode,
       ].join('\n'),
     )
@@ -378,7 +378,7 @@ export class ConversationCommands {
     const queueMode = QUEUE_MODES.find((mode) => mode === wanted) ?? null
     if (queueMode === null && wanted !== 'default') {
       const known = QUEUE_MODES.join(', ')
-      throw new GatewayError('request_invalid', `There is no mode ${oneLine(argument, 40)}. Known: ${known}, default.`)
+      throw new GatewayError('request_invalid', `Unknown mode ${oneLine(argument, 40)}. Known: ${known}, default.`)
     }
     await conversations.configure(id, { queueMode })
     const chosen = (await conversations.get(id))?.queueMode ?? this.dependencies.config.queueMode
@@ -392,10 +392,10 @@ export class ConversationCommands {
     const { id } = conversation
     const { backend: before, workplace } = await choiceOf(this.dependencies, conversation)
     if (backend !== null) await requireInstalled(this.dependencies, backend, workplace)
-    if (backend === before) return info(`The agent is ${backend} already.`)
+    if (backend === before) return info(`The agent is already ${backend}.`)
     await store.conversations.configure(id, { backend, model: null })
     const next = (await choiceOf(this.dependencies, (await store.conversations.get(id)) ?? conversation)).backend
-    if (next === before) return changed(`The agent is the configured one again, ${next}.`)
+    if (next === before) return changed(`The agent is ${next} again, as configured.`)
     // A session of one agent means nothing to another.
     await store.sessions.reset(id, now())
     return changed(`The next message goes to ${next}, in a fresh session.`)
@@ -409,7 +409,7 @@ export class ConversationCommands {
       const { backend, workplace } = await choiceOf(this.dependencies, conversation)
       const shown = `${projectText(conversation.projectId)}: ${backend} works in ${describeWorkplace(workplace)}.`
       const known = projects.map((project) => `${project.id}: ${describeWorkplace(project)}`)
-      return info(known.length === 0 ? shown : [shown, 'There are:', ...known].join('\n'))
+      return info(known.length === 0 ? shown : [shown, 'Available:', ...known].join('\n'))
     }
     const chosen = argument === 'default' ? null : findProject(projects, argument).id
     const after = await store.transaction(async (tables) => {
@@ -428,17 +428,17 @@ export class ConversationCommands {
   async #usage({ id, projectId }: Conversation): Promise<Answer> {
     const { store, now } = this.dependencies
     const since = now() - RECENT_MS
-    const whole = projectId === undefined ? 'all without a project' : `project ${projectId}`
+    const scope = projectId === undefined ? 'everything without a project' : `project ${projectId}`
     return info(
       [
         `here today (UTC): ${describeUsage(await store.figures.usage({ conversationId: id }, startOfDay(now())))}`,
-        `here in 30 days: ${describeUsage(await store.figures.usage({ conversationId: id }, since))}`,
-        `${whole} in 30 days: ${describeUsage(await store.figures.usage({ projectId }, since))}`,
+        `here, last 30 days: ${describeUsage(await store.figures.usage({ conversationId: id }, since))}`,
+        `${scope}, last 30 days: ${describeUsage(await store.figures.usage({ projectId }, since))}`,
       ].join('\n'),
     )
   }
 
-  /** Updates known conversations too: the parent, or the project of the address, may have changed. */
+  /** Also updates a known conversation: its parent or the project of its address may have changed. */
   async #enter(channel: string, place: Place): Promise<Conversation> {
     const { store, now, newId } = this.dependencies
     const { seq: _, ...conversation } = await store.conversations.enter({ channel, ...place }, newId(), now())
@@ -462,17 +462,17 @@ async function answerOf(work: () => Promise<Answer>): Promise<Answer> {
 
 /** Why a message cannot be retried. */
 const NOT_FAILED: Record<Exclude<MessageState, 'failed'>, string> = {
-  open: 'It is taken up already.',
+  open: 'It is already waiting or running.',
   answered: 'It has been answered already.',
-  cancelled: 'It was stopped. Send it again to have it done.',
-  dropped: 'It was taken out of the queue. Send it again to have it done.',
-  refused: 'It was not taken. Send it again to have it done.',
+  cancelled: 'It was stopped. Send it again.',
+  dropped: 'It was removed from the queue. Send it again.',
+  refused: 'It was not accepted. Send it again.',
 }
 
 function stoppedText({ backend, durationMs }: StoppedTurn, tools: string[]): string {
-  if (backend === '') return 'Stopped before an agent began.'
+  if (backend === '') return 'Stopped before an agent started.'
   const named = tools.slice(0, NAMED_TOOLS).join(', ')
-  return `Stopped ${backend} after ${Math.round(durationMs / 1000)} s${named === '' ? '' : `, in the middle of ${named}`}.`
+  return `Stopped ${backend} after ${Math.round(durationMs / 1000)} s${named === '' ? '' : `, during ${named}`}.`
 }
 
 function modeText(mode: QueueMode): string {

@@ -1,10 +1,10 @@
 import { oneLine, printable } from '../core/one-line.js'
 
 export const MAX_TITLE_CHARACTERS = 80
-/** A word that is longer is cut within. */
+/** A longer word is cut. */
 const MAX_CUT_CHARACTERS = 40
 
-/** The title of a conversation that nobody has named. Contract: `beginning` holds no secret. Undefined if it is blank. */
+/** The title of an unnamed conversation. Contract: `beginning` holds no secret. Undefined if it is blank. */
 export function titleFrom(beginning: string): string | undefined {
   const whole = printable(beginning)
   if (whole.length <= MAX_TITLE_CHARACTERS) return whole || undefined

@@ -17,13 +17,13 @@ const SHORT_ID_CHARACTERS = 12
 /** What happens to a message that arrives while the agent works. */
 export const MODE_WORDS: Record<QueueMode, string> = {
   followup: 'each message waits for its own turn',
-  collect: 'those that wait share the next turn',
-  interrupt: 'a new message ends what runs and comes next',
-  steer: 'a new message is told to the agent at once, where it can be; else it waits',
+  collect: 'waiting messages share the next turn',
+  interrupt: 'a new message stops the running turn and goes next',
+  steer: 'a new message reaches the running agent at once if possible, otherwise it waits',
 }
 
 export function describeUsage({ turns, workedMs, tokens, costUsd, pricedTurns }: Usage): string {
-  if (turns === 0) return 'nothing'
+  if (turns === 0) return 'no turns'
   const parts = [`${turns === 1 ? '1 turn' : `${turns} turns`}, ${duration(workedMs)} of work`]
   if (tokens) {
     const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = tokens
@@ -44,14 +44,14 @@ export function queueLine(
 ): string {
   const from = `${oneLine(author, AUTHOR_CHARACTERS)}, ${duration(now - receivedAt)} ago`
   const waitMs = state === 'ready' ? dueAt - now : 0
-  const work = state === 'active' ? ', worked on' : waitMs > 0 ? `, tried again ${timeAhead(dueAt, now)}` : ''
+  const work = state === 'active' ? ', running' : waitMs > 0 ? `, retry ${timeAhead(dueAt, now)}` : ''
   return `${position}. ${from}${work}: ${oneLine(text, QUESTION_CHARACTERS)}`
 }
 
 export function sessionLine(number: number, session: UsedSession, isCurrent: boolean, now: number): string {
   const { backend, sessionId, usedAt, question } = session
   const used = `${backend}, ${duration(now - usedAt)} ago: ${oneLine(question, QUESTION_CHARACTERS)}`
-  return `${number}. ${used} (${sessionId.slice(0, SHORT_ID_CHARACTERS)}${isCurrent ? ', this conversation' : ''})`
+  return `${number}. ${used} (${sessionId.slice(0, SHORT_ID_CHARACTERS)}${isCurrent ? ', current' : ''})`
 }
 
 function grouped(count: number): string {

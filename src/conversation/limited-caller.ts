@@ -1,6 +1,6 @@
 import type { Visibility } from '../store/visibility.js'
 
-/** Somebody who gives a command and may not see or change every conversation. */
+/** A caller who may not see or change every conversation. */
 export interface LimitedCaller {
   name: string
   visibility: Visibility

@@ -1,4 +1,4 @@
-// `/model`: which model answers here, which others are known, and the choice of one.
+// `/model`: shows the model in use and the others known, and chooses one.
 
 import type { BackendName } from '../backends/types.js'
 import type { Conversation } from '../store/conversations.js'
@@ -6,14 +6,14 @@ import { type Answer, changed, info } from './answer.js'
 import { type ChoiceDependencies, choiceOf, RECENT_MS } from './conversation-choice.js'
 
 export interface ModelDependencies extends ChoiceDependencies {
-  /** The models that an agent's command line lists; empty if it does not say so in time. */
+  /** The models that an agent's command line lists; empty if it does not answer in time. */
   modelsOf(backend: BackendName, withinMs: number): Promise<string[]>
 }
 
-export const OWN_MODEL = "the agent's own"
+export const OWN_MODEL = "the agent's default"
 const LIST_WITHIN_MS = 10_000
 const MAX_USED = 25
-/** As many as one reads; the agent's own command lists the others. */
+/** The agent's own command lists the rest. */
 const MAX_SHOWN = 15
 
 export async function modelCommand(
@@ -23,7 +23,7 @@ export async function modelCommand(
 ): Promise<Answer> {
   if (argument === '') return info(await describeModels(dependencies, conversation))
   if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) {
-    return info(`${JSON.stringify(argument)} is not the name of a model.`)
+    return info(`${JSON.stringify(argument)} is not a valid model name.`)
   }
   const { conversations } = dependencies.store
   const { id } = conversation
@@ -31,7 +31,7 @@ export async function modelCommand(
   const { backend } = await choiceOf(dependencies, conversation)
   if (argument !== 'default') {
     await conversations.configure(id, { backend, model: argument })
-    return changed(`The next message goes to the model ${argument}.`)
+    return changed(`The next message uses the model ${argument}.`)
   }
   await conversations.configure(id, { backend: null, model: null })
   const next = await choiceOf(dependencies, (await conversations.get(id)) ?? conversation)
@@ -45,18 +45,18 @@ async function describeModels(dependencies: ModelDependencies, conversation: Con
   const { backend, model, workplace } = await choiceOf(dependencies, conversation)
   const answered = await store.runs.latestAnswer(conversation.id, backend)
   const told = answered === undefined ? undefined : await store.events.modelOf(answered)
-  // What a command line in a pod has is not what the one here lists.
+  // A command line in a pod may have other models than the one here.
   const { used, listed } = await knownModels(dependencies, backend, workplace.pod ? 0 : LIST_WITHIN_MS)
   return [
     `The model is ${model ?? OWN_MODEL}.`,
-    ...(told === undefined || told === model ? [] : [`The last answer of ${backend} here came from ${told}.`]),
-    ...(used.length === 0 ? [] : [`Used lately with ${backend}: ${shown(used)}`]),
+    ...(told === undefined || told === model ? [] : [`The last answer from ${backend} here used ${told}.`]),
+    ...(used.length === 0 ? [] : [`Recently used with ${backend}: ${shown(used)}`]),
     ...(listed.length === 0 ? [] : [`${backend} lists: ${shown(listed)}`]),
-    '/model <name> chooses one, of these or any other that the agent knows; /model default takes the choice back.',
+    '/model <name> chooses one of these, or any other the agent knows; /model default resets it.',
   ].join('\n')
 }
 
-/** Those that answered lately in this gateway, and the others that the agent's command line lists. */
+/** Models that answered recently in this gateway, and the others that the agent's command line lists. */
 export async function knownModels(
   { store, modelsOf, now }: Pick<ModelDependencies, 'store' | 'modelsOf' | 'now'>,
   backend: BackendName,

@@ -27,7 +27,7 @@ export async function listSessions(
   if (sessions.length === 0) return info('There are no sessions yet.')
   const current = await store.sessions.get(conversation.id)
   const lines = sessions.map((session, index) => sessionLine(index + 1, session, isSame(session, current), now()))
-  return info([...lines, '/resume with the number goes on in one of them.'].join('\n'))
+  return info([...lines, 'Use /resume <number> to resume one.'].join('\n'))
 }
 
 export async function resumeSession(
@@ -40,10 +40,10 @@ export async function resumeSession(
   const { store, now } = dependencies
   const { id } = conversation
   const found = await findSession(dependencies, conversation, wanted, caller)
-  // Conversations now in it will begin a fresh session.
+  // Conversations that use it now will start a fresh one.
   for (const holder of await store.sessions.conversationsIn(found)) await caller?.requireChangeable(holder)
   const { sessionId, usage, question } = found
-  if (isSame(found, await store.sessions.get(id))) return info('This conversation goes on in that session already.')
+  if (isSame(found, await store.sessions.get(id))) return info('This conversation already uses that session.')
   const backend = resolveBackendName(found.backend)
   const choice = await choiceOf(dependencies, conversation)
   await requireInstalled(dependencies, backend, choice.workplace)
@@ -61,8 +61,8 @@ export async function resumeSession(
     return holders.length
   })
   return changed(
-    `The next message goes on in the session of ${backend} in which was asked: ${oneLine(question, QUESTION_CHARACTERS)}` +
-      (others > 0 ? '\nThe conversation that was in it begins a fresh one.' : '') +
+    `The next message resumes this ${backend} session: ${oneLine(question, QUESTION_CHARACTERS)}` +
+      (others > 0 ? '\nThe conversation that used it will start a fresh one.' : '') +
       (await runningText(dependencies, id)),
   )
 }
@@ -86,7 +86,7 @@ async function findSession(
     }
     if (session) return session
   }
-  const advice = '/sessions lists those there are.'
+  const advice = '/sessions lists them.'
   throw new GatewayError('not_found', `There is no session ${oneLine(wanted, 40)} here. ${advice}`)
 }
 
@@ -94,14 +94,14 @@ function filterFor(caller: LimitedCaller | undefined): Pick<SessionFilter, 'visi
   return caller ? { visibility: caller.visibility } : {}
 }
 
-/** Contract: throws `backend_missing`, saying what to do. What a pod has installed shows only when it is used. */
+/** Contract: throws `backend_missing`, saying what to do. What a pod has installed is unknown until it is used. */
 export async function requireInstalled(
   { isInstalled }: Pick<SessionDependencies, 'isInstalled'>,
   backend: BackendName,
   { pod }: Workplace,
 ): Promise<void> {
   if (pod || (await isInstalled(backend))) return
-  const advice = `"aetheel doctor --agent ${backend}" says how to install it.`
+  const advice = `"aetheel doctor --agent ${backend}" shows how to install it.`
   throw new GatewayError('backend_missing', `${backend} is not installed where the gateway runs. ${advice}`)
 }
 
@@ -111,7 +111,7 @@ export async function runningText(
   conversationId: string,
 ): Promise<string> {
   const first = await store.jobs.first(conversationId)
-  return first?.state === 'active' ? '\nWhat runs now goes on as it began.' : ''
+  return first?.state === 'active' ? '\nThe running turn is not affected.' : ''
 }
 
 function isSame(session: UsedSession, current: Session | undefined): boolean {
@@ -119,6 +119,6 @@ function isSame(session: UsedSession, current: Session | undefined): boolean {
 }
 
 function sessionBusy(): GatewayError {
-  const advice = 'Wait until that is done, or stop it there.'
-  return new GatewayError('request_invalid', `Another conversation works in that session now. ${advice}`)
+  const advice = 'Wait for it to finish, or stop it there.'
+  return new GatewayError('request_invalid', `Another conversation is using that session. ${advice}`)
 }

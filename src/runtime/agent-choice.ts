@@ -21,7 +21,7 @@ type ChosenIn = Pick<Conversation, 'backend' | 'model'> & Partial<Pick<Conversat
 type ProjectDefaults = Pick<Project, 'backend' | 'model'> | undefined
 type Defaults = Pick<GatewayConfig, 'agentBackend' | 'inbound'>
 
-/** What was chosen for a conversation, whether or not this gateway has it. The most specific choice wins. */
+/** The choice for a conversation, whether or not this gateway has that agent. The most specific choice wins. */
 export function chooseAgent(
   conversation: ChosenIn,
   project: ProjectDefaults,

@@ -27,7 +27,7 @@ import type { HookManager } from './hook-manager.js'
 import { liftAdapter, type TurnBackend } from './lift-adapter.js'
 import type { SessionManager } from './session-manager.js'
 
-/** What the runtime decides itself. Everything else in a request reaches the agent as it was given. */
+/** What the runtime decides itself. It passes on everything else in a request unchanged. */
 type OwnParts = 'command' | 'systemPrompt' | 'sessionId' | 'sessionUsage' | 'idleTimeoutMs' | 'onSteerable'
 
 /** One message for an agent. Omitted values come from the configuration. */
@@ -72,11 +72,11 @@ export interface TurnListener {
 /** The outcome of a turn. */
 export interface TurnOutcome {
   result: AgentResult
-  /** Told to the person along with the answer, one sentence each. */
+  /** Notes below the answer, one sentence each. */
   notes: string[]
   /** The session to continue in. Absent if the agent reported none or the turn had its own. */
   session?: Session
-  /** A failure is not retried: nobody knows what was done before it. */
+  /** A failure is not retried: what was done before it is unknown. */
   isFinal?: boolean
 }
 
@@ -93,9 +93,9 @@ interface PreparedTurn {
 
 type RuntimeConfig = Pick<GatewayConfig, 'idleTimeoutMs' | 'workingDir'>
 
-const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
-const NOTHING_TO_COMPACT = 'There is nothing to compact: no session has begun here.'
-const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
+const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer starts a fresh one and remembers nothing from before.'
+const NOTHING_TO_COMPACT = 'There is nothing to compact: no session has started here.'
+const MOVED_NOTE = 'The working directory has changed; this answer starts a fresh session there.'
 
 /** Runs one turn of an agent for an event: session, system prompt, hooks, run, session again. */
 export class AgentRuntime {

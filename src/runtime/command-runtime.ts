@@ -1,6 +1,6 @@
 // Runs an operator's commands in an agent's directory, through the same queue and with the same events.
 //
-// A command may run only once: deploying twice is a problem. If it exits by itself, that is an answer, whatever the
+// A command may run only once: deploying twice is a problem. If it exits on its own, that is an answer, whatever the
 // exit code. If it was stopped or could not be started, that is a failure, which the queue does not retry.
 
 import { resolve, sep } from 'node:path'
@@ -114,7 +114,7 @@ export class CommandRuntime {
       })
     }
     if (!pods)
-      throw new PodError('unreachable', 'Commands in pods need a gateway that knows kubectl; this one does not.')
+      throw new PodError('unreachable', 'Commands in pods need kubectl, which this gateway cannot use.')
     return podPlace(await withDeadline(Math.min(timeoutMs, OPEN_MS), signal, (look) => pods.open(pod, look)), runId)
   }
 
@@ -136,7 +136,7 @@ export class CommandRuntime {
       return { exitCode: EXIT_NOT_STARTED, problem: { reason: 'refused', message: obstacle } }
     }
     if (executable === undefined) {
-      const advice = 'Install it where the gateway runs, or name it by its path.'
+      const advice = 'Install it where the gateway runs, or give its path.'
       const message = `${command} was not found, or is not executable. ${advice}`
       return { exitCode: EXIT_NOT_FOUND, problem: { reason: 'spawn', message } }
     }
@@ -268,6 +268,6 @@ class CommandRecord {
     this.#characters += content.length
     this.onEvent({ ...event, content: content.slice(0, room) })
     if (content.length < room) return
-    this.onEvent({ type: 'notice', content: 'The command printed too much; what follows is left out.', timestamp })
+    this.onEvent({ type: 'notice', content: 'The command printed too much; the rest is omitted.', timestamp })
   }
 }

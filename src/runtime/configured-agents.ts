@@ -14,10 +14,10 @@ export class ConfiguredAgents {
   readonly managedServers: OpenCodeServers | undefined
   readonly #servers: OpenCodeServers
   readonly #pool: WarmPool
-  /** One for good: it knows which sessions are at work. */
+  /** Never replaced: it knows which sessions are in use. */
   #serverBackend: OpenCodeServerBackend | undefined
   readonly #dependencies: BackendDependencies
-  /** The command line that starts a server, and runs what no server can. */
+  /** The command line that starts a server, and runs what a server cannot. */
   #openCode: OpenCodeBackend
 
   constructor(
@@ -74,7 +74,7 @@ export class ConfiguredAgents {
   }
 }
 
-/** Why an agent cannot be used, if so. `executable` is that of an operator's command. */
+/** Why an agent cannot be used, if it cannot. `executable` is that of an operator's command. */
 export async function agentProblem(
   name: BackendName,
   executable: string | undefined,

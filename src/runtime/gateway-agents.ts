@@ -43,7 +43,7 @@ export class GatewayAgents {
   readonly isInstalled = async (name: BackendName): Promise<boolean> =>
     (await this.registry.get(name)?.validate()) ?? false
 
-  /** The models that its command line lists, unless that takes too long; a late list is there the next time. */
+  /** The models that its command line lists; empty if that takes too long. A late list is returned the next time. */
   readonly modelsOf = async (name: BackendName, withinMs: number): Promise<string[]> =>
     (await within(withinMs, this.registry.get(name)?.models() ?? Promise.resolve([]))) ?? []
 

@@ -1,6 +1,6 @@
 // Notifies the operator's commands and URLs of events in the gateway.
 //
-// A hook must never slow, stop or fail a run: `fire` only queues a call, and every problem ends in the log.
+// A hook must never slow, stop or fail a run: `fire` only queues a call, and problems are only logged.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { agentEnvironment } from '../core/agent-environment.js'
@@ -22,7 +22,7 @@ export interface HookDependencies {
   workingDir: () => string
   now: () => number
   owner?: ProcessOwner
-  /** Hides known secrets in what hooks are told. */
+  /** Redacts known secrets in the payload. */
   scrubber: Pick<Scrubber, 'scrubJson'>
 }
 
@@ -60,7 +60,7 @@ export class HookManager {
       // Serialised now, since the caller may change its objects later.
       body = scrubber.scrubJson(JSON.stringify({ hook, at: new Date(now()).toISOString(), ...payload }))
     } catch (error) {
-      log.warn('hook.failed', { hook, reason: `The payload is no JSON: ${messageOf(error)}` })
+      log.warn('hook.failed', { hook, reason: `The payload cannot be written as JSON: ${messageOf(error)}` })
       return
     }
     for (const queue of queues) queue.add({ hook, body })
@@ -104,7 +104,7 @@ class HookQueue {
     if (this.#isStopped) return
     if (this.#waiting.length >= MAX_WAITING_CALLS) {
       // Logged once until the queue is empty again: a slow hook must not fill the log.
-      if (!this.#isDropping) this.#warnOfDropped(call.hook, `${MAX_WAITING_CALLS} calls of it wait already`)
+      if (!this.#isDropping) this.#warnOfDropped(call.hook, `${MAX_WAITING_CALLS} calls are already waiting`)
       this.#isDropping = true
       return
     }
@@ -119,7 +119,7 @@ class HookQueue {
   async stop(): Promise<void> {
     this.#isStopped = true
     const [first] = this.#waiting
-    if (first) this.#warnOfDropped(first.hook, `the gateway stops while ${this.#waiting.length} calls of it wait`)
+    if (first) this.#warnOfDropped(first.hook, `the gateway stopped while ${this.#waiting.length} calls were waiting`)
     this.#waiting = []
     this.#current?.abort()
     await this.#work

@@ -14,8 +14,8 @@ const SESSION_COMPLAINT =
   /\b(?:session|conversation)\b[^.\n]*\b(?:corrupt\w*|invalid|not found|unknown|expired|does not exist|could not be (?:read|loaded))\b|\bno (?:session|conversation) found\b/i
 
 const CANNOT_ASK =
-  'This agent cannot ask before it uses a tool, so it was not started. Allow it all, or choose another.'
-const CANNOT_HOLD_BACK = 'This agent cannot be kept from what an untrusted project holds, so it was not started.'
+  'This agent cannot ask before it uses a tool, so it was not started. Allow all tools, or choose another agent.'
+const CANNOT_HOLD_BACK = 'This agent cannot ignore the settings of an untrusted project, so it was not started.'
 
 /**
  * Adds `run` to an adapter that only has `execute`.

@@ -13,12 +13,12 @@ import { agentProblem } from './configured-agents.js'
  */
 export async function requireBackend(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<void> {
   if (!isDirectory(config.workingDir)) {
-    const advice = 'Make it, or set WORKING_DIR to another.'
+    const advice = 'Create it, or set WORKING_DIR to an existing one.'
     throw new GatewayError('config_invalid', `The working directory ${config.workingDir} does not exist. ${advice}`)
   }
   const { cwd } = replyOf(config) ?? {}
   if (cwd !== undefined && !isDirectory(cwd)) {
-    const advice = 'Make it, or set inbound.reply.cwd to another.'
+    const advice = 'Create it, or set inbound.reply.cwd to an existing one.'
     throw new GatewayError(
       'config_invalid',
       `The directory ${cwd} for messages from WhatsApp does not exist. ${advice}`,
@@ -37,7 +37,7 @@ export async function requireBackend(config: GatewayConfig, environment: NodeJS.
   }
 }
 
-/** Whether it is a server that somebody else runs. */
+/** Whether it is a server that the gateway does not start. */
 function isExternalServer(name: BackendName, executable: string | undefined, config: GatewayConfig): boolean {
   return name === 'opencode' && executable === undefined && config.opencodeEnabled && !config.opencodeManaged
 }

@@ -7,7 +7,7 @@ const BACKOFF = { firstMs: 5_000, longestMs: 20_000 }
 /** Margin for clock differences. */
 const AFTER_LIMIT_MS = 5_000
 const LONG_LIMIT_MS = 60_000
-/** In less, no agent gets anything done. */
+/** Too short for any agent to get something done. */
 const LEAST_MS = 1_000
 
 /** Whether a retry may succeed. */
@@ -39,7 +39,7 @@ export interface RetryLimits {
   totalMs: number
 }
 
-/** How often a message has been tried in vain before this attempt, and how long the agent has worked, this one included. */
+/** Failed attempts before this one, and how long the agent has worked, including this one. */
 export interface Tried {
   failures: number
   /** Of the failures, those that took too long. */
@@ -47,7 +47,7 @@ export interface Tried {
   workedMs: number
 }
 
-/** When to retry a failed turn, or undefined if that would not help or there were enough attempts. */
+/** When to retry a failed turn; undefined if that would not help or there were enough attempts. */
 export function planRetry(
   failure: AgentFailure,
   { failures, timeouts, workedMs }: Tried,
@@ -63,7 +63,7 @@ export function planRetry(
   return { at: Math.max(now + backoffMs(failures + 1, BACKOFF), limitEnd), isAttempt: true }
 }
 
-/** How many attempts there are in all, if each further one fails as this one did, after as long. */
+/** The total number of attempts if each further one fails like this one, after the same time. */
 export function attemptsInAll(
   failure: AgentFailure,
   durationMs: number,

@@ -21,7 +21,7 @@ export class SessionManager {
     return undefined
   }
 
-  /** Like `get`, but leaves the session alone: somebody else may still resume it. */
+  /** Like `get`, but never deletes the session: something else may still resume it. */
   async peek(conversationId: string, backend: string, idleMs?: number): Promise<SessionRecord | undefined> {
     const session = await this.sessions.get(conversationId)
     return session && this.#isFresh(session, backend, idleMs) ? session : undefined

@@ -9,12 +9,12 @@ export function duration(milliseconds: number): string {
 
 const HOUR_MS = 3_600_000
 
-/** `in 34 min`, or from an hour on `at 13:50 UTC`. */
+/** `in 34 min`, or `at 13:50 UTC` from an hour on. */
 export function timeAhead(at: number, now: number): string {
   return isSoon(at, now) ? `in ${duration(at - now)}` : `at ${timeOfDay(at, now)}`
 }
 
-/** Whether it is told better by how long it takes than by the time of day. */
+/** Whether a duration is clearer than a time of day. */
 export function isSoon(at: number, now: number): boolean {
   return at - now < HOUR_MS
 }

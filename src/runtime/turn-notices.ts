@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../backends/types.js'
 
-/** Inserts the gateway's own notices after `started`, which is first in every stream, and before the end. */
+/** Inserts the gateway's own notices after `started`, which comes first in every stream, and before `complete`. */
 export function withNotices(
   onEvent: (event: AgentEvent) => void,
   notices: string[],
@@ -20,7 +20,7 @@ export function withNotices(
       isOver ||= event.type === 'complete'
       onEvent(event)
       if (event.type === 'started') for (const notice of notices) notify(notice, event.timestamp)
-      // Some agents do not report that they have begun.
+      // Some agents do not report that they have started.
       hasBegun ||= event.type !== 'error'
       release()
     },

@@ -53,10 +53,10 @@ export function withoutAskPrefix(line: string): string {
   return line.replace(ASK, '')
 }
 
-/** The host as the gateway's own parts see it. */
+/** The host for the gateway's own parts. */
 export interface GatewayHost extends ChannelHost {
   onMessage(message: ChannelMessage, admit?: Admit): Promise<Acceptance>
-  /** As `onCommand`, with the message that the command sent for the person. */
+  /** Like `onCommand`, but also returns the message that the command sent for the person. */
   runCommand(place: Place, author: string, line: string): Promise<Pick<Answer, 'text' | 'messageId'>>
 }
 
@@ -71,8 +71,8 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
     const { directory, pod } = await workplaceOf(message)
     if (pod) {
       const names = files.map(({ name }) => JSON.stringify(oneLine(name, MAX_NAME_CHARACTERS))).join(', ')
-      const rule = `the agent works in ${describePod(pod)}, where files cannot be put yet`
-      return { text, notes: [`Not passed on, since ${rule}: ${names}. Put them there yourself, and name their paths.`] }
+      const reason = `The agent works in ${describePod(pod)}, which cannot receive files yet`
+      return { text, notes: [`Not passed on: ${names}. ${reason}. Copy them there yourself and name their paths.`] }
     }
     const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)
     const deadline = startDeadline(FETCH_TIMEOUT_MS, undefined, tooLate)
@@ -98,7 +98,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
 
   const sendingRules = (): SendingRules => ({ roots: config.mediaRoots, denied: [config.home] })
 
-  /** Changes and records in one transaction. */
+  /** Makes the change and its audit entry in one transaction. */
   const audited = (
     action: AuditAction,
     personId: string,

@@ -27,7 +27,7 @@ export function agentCommandIn({
   return { line: text.replace(PASSED_ON, '/').replace(COMPACT, '/compact'), isCompact: COMPACT.test(text) }
 }
 
-/** Why the agent does not get it: an answer for the person. */
+/** Why it is not passed on: an answer for the person. */
 export function objectionTo(
   { line, isCompact }: AgentCommand,
   backend: BackendName,
@@ -36,11 +36,11 @@ export function objectionTo(
 ): string | undefined {
   if (isCompact) {
     if (supportsCompact) return undefined
-    return `${backend} has no /compact: it compacts a long conversation by itself. /new begins a fresh session.`
+    return `${backend} does not support /compact: it compacts long conversations itself. Use /new to start a fresh session.`
   }
   const [name] = line.split(/\s/, 1)
-  if (!supportsCommands) return `${backend} knows no commands in messages, so ${name} was not passed on.`
+  if (!supportsCommands) return `${backend} does not accept commands in messages, so ${name} was not passed on.`
   if (!isLimited) return undefined
-  const why = 'A command of the agent could lift the limits of this project'
-  return `${why}, so ${name} was not passed on. It needs an agent that may use all tools without asking, in a trusted project and without a command template.`
+  const why = `${name} was not passed on, because an agent's own commands could bypass the limits of this project.`
+  return `${why} They need an agent that may use all tools without asking, a trusted project and no command template.`
 }

@@ -60,7 +60,7 @@ export class Audience {
     archive.update(conversation)
   }
 
-  /** Stopped by a person; there will be no answer. */
+  /** Stopped by a person: there will be no answer. */
   readonly cancelled = ({ conversation: { channel, address }, message, merged }: Work): void => {
     const platformIds = [message, ...merged].map(({ platformId }) => platformId)
     this.#channel(channel)?.forget?.({ address, messageId: message.id, platformIds })

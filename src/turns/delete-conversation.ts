@@ -1,4 +1,4 @@
-// Removes a conversation for good: from the database, from the archive, and the files that people sent in it.
+// Deletes a conversation for good: from the database and the archive, with the files that people sent in it.
 
 import { isAbsolute } from 'node:path'
 import type { Archive } from '../archive/archive.js'
@@ -23,7 +23,7 @@ interface DeleteDependencies {
   now: () => number
 }
 
-/** Contract: throws `conflict` while something runs or waits in it. */
+/** Contract: throws `conflict` while a message runs or waits in it. */
 export async function deleteConversation(
   conversation: DeletedConversation,
   audit: Note,
@@ -31,11 +31,11 @@ export async function deleteConversation(
 ): Promise<void> {
   const { id, channel, projectId } = conversation
   const left = await store.transaction(async (tables) => {
-    // Nobody else gets a number in it, and so a message, before we commit.
+    // Locks the conversation: no message is added before we commit.
     await tables.conversations.nextSeq(id, now())
     if ((await tables.jobs.countOpen(id)) > 0) {
-      const message = `Something runs or waits in the conversation ${id}. Stop it, or wait for its end, and delete it then.`
-      throw new GatewayError('conflict', message)
+      const advice = 'Stop it or wait until it ends, then try again.'
+      throw new GatewayError('conflict', `A message is running or waiting in the conversation ${id}. ${advice}`)
     }
     const project = projectId === undefined ? undefined : await tables.projects.get(projectId)
     const { directory, pod } = chooseWorkplace(channel, project, config)
@@ -53,7 +53,7 @@ export async function deleteConversation(
     await uploads.remove(left.uploadIds)
     for (const directory of left.directories) await removeIncomingFiles(directory, left.messageIds)
   } catch (error) {
-    // It is gone from the database: what could not be removed is for the operator.
+    // It is gone from the database: the operator can remove what is left.
     log.warn('conversation.files-left', { conversationId: id, error: messageOf(error) })
   }
 }

@@ -20,7 +20,7 @@ export interface SenderOptions {
   address?: string
   store: Pick<Store, 'outbox' | 'inbox' | 'runs' | 'events'>
   onSent(delivery: Delivery): void
-  /** Given up: the operator should know. */
+  /** Given up: the operator should be notified. */
   onUndelivered(delivery: Delivery): void
   onStep?(step: Step): void
   /** Hides known secrets, which a channel's errors may contain. */
@@ -179,7 +179,7 @@ export class Sender {
 
   async #inTime(send: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { sendTimeoutMs = SEND_TIMEOUT_MS } = this.options
-    const tooLate = new Error(`The channel did not take it within ${sendTimeoutMs / 1000} s`)
+    const tooLate = new Error(`The channel did not accept it within ${sendTimeoutMs / 1000} s`)
     const deadline = startDeadline(sendTimeoutMs, this.#deadline.signal, tooLate)
     try {
       await abortable(deadline.signal, send)
@@ -189,7 +189,7 @@ export class Sender {
   }
 }
 
-/** What a channel shows of an answer beside its text: nothing for a reply that does not end its message, such as a question. */
+/** What a channel shows beside an answer: nothing for a reply that does not end its message, such as a question. */
 async function outcomeOf(
   { messageId, runId, reply }: Delivery,
   answered: Pick<Message, 'retriedAfter'> | undefined,
@@ -205,7 +205,7 @@ async function outcomeOf(
   }
 }
 
-/** As `claude-opus-4-8 · 12 s · $0.03`; undefined unless an agent answered. */
+/** Such as `claude-opus-4-8 · 12 s · $0.03`; undefined unless an agent answered. */
 async function footerOf(runId: string, { runs, events }: Pick<Store, 'runs' | 'events'>): Promise<string | undefined> {
   const run = await runs.get(runId)
   if (!run?.result) return undefined

@@ -15,7 +15,7 @@ import type { Tables } from '../store/store.js'
 export const MAX_MESSAGE_CHARACTERS = 1_000_000
 /** How much of a refused message is kept: enough to recognise it. */
 export const REFUSED_TEXT_CHARACTERS = 1_000
-/** A message interrupted more often is given up: it may be what ends the gateways. */
+/** A message interrupted more often is given up: it may be what crashes the gateways. */
 export const MAX_INTERRUPTIONS = 10
 /** The longest value that fits a PostgreSQL index. */
 const MAX_NAME_CHARACTERS = 500
@@ -27,19 +27,19 @@ export function requireNames({ address, platformId, author }: ChannelMessage): v
   throw new GatewayError('request_invalid', `The address, the id and the author of a message ${rule}.`)
 }
 
-/** Why a text is refused, if so. */
+/** Why a text is refused, if it is. */
 export function problemOf(text: string): string | undefined {
   if (text.trim() === '') return 'The message is empty. Write what the agent should do.'
   if (text.length <= MAX_MESSAGE_CHARACTERS) return undefined
-  const size = `${text.length} characters, of at most ${MAX_MESSAGE_CHARACTERS}`
+  const size = `${text.length} characters, at most ${MAX_MESSAGE_CHARACTERS} are allowed`
   return `The message is too long: ${size}. Put it in a file and name the file.`
 }
 
-/** Why a message is refused where others wait, if so. */
+/** Why a message is refused behind others that wait, if it is. */
 export function problemOfDepth(waiting: number, most: number): string | undefined {
   if (waiting < most) return undefined
-  const already = `${waitingText(waiting, 'message')} in this conversation already`
-  return `${already}, so this one was not taken. Send it again later.`
+  const already = `${waitingText(waiting, 'message')} in this conversation`
+  return `${already}, so this one was not accepted. Send it again later.`
 }
 
 /** Contract: throws `too_many` if `most` commands wait in the project, whose addresses begin with the prefix. */
@@ -49,8 +49,8 @@ export async function requireRoom(
   most: number,
 ): Promise<void> {
   if (!(await inbox.haveWaitingUnder(channel, prefix, most))) return
-  const already = `${waitingText(most, 'command')} in the project ${projectId} already`
-  throw new GatewayError('too_many', `${already}. Send it again when some are done.`)
+  const already = `${waitingText(most, 'command')} in the project ${projectId}`
+  throw new GatewayError('too_many', `${already}. Send it again when some have finished.`)
 }
 
 /** Characters left in the prompt that answers these messages together. */
@@ -82,8 +82,8 @@ export function limitTurn(
   const allowed = project?.allowedTools ?? config.allowedTools
   const beyond = allowed.length === 0 ? [] : (asked.allowedTools ?? []).filter((tool) => !isWithin(tool, allowed))
   if (beyond.length > 0) {
-    const advice = `Choose among ${allowed.join(', ')}.`
-    throw new GatewayError('request_invalid', `These tools may not be used here: ${beyond.join(', ')}. ${advice}`)
+    const advice = `Allowed: ${allowed.join(', ')}.`
+    throw new GatewayError('request_invalid', `These tools are not allowed here: ${beyond.join(', ')}. ${advice}`)
   }
   const allowedTools = asked.allowedTools ?? project?.allowedTools
   requireEnforceable({ allowedTools, maxTurns: project?.maxTurns }, agent)
@@ -99,7 +99,7 @@ export function limitTime(
 }
 
 function waitingText(count: number, noun: string): string {
-  return count === 1 ? `1 ${noun} waits` : `${count} ${noun}s wait`
+  return count === 1 ? `1 ${noun} is already waiting` : `${count} ${noun}s are already waiting`
 }
 
 /** The tool itself, or a subset of its calls, as in `Bash(git log:*)`. */

@@ -16,7 +16,10 @@ export function mergeableWith(lead: Message, waiting: Message[], room: number): 
   return end === -1 ? waiting : waiting.slice(0, end)
 }
 
-/** Whether one turn can answer both: people wrote them, neither has options or is a command of the agent's own, and one reply reaches both authors. */
+/**
+ * Whether one turn can answer both: people wrote them, neither has options or is an agent's command, and one reply
+ * reaches both authors.
+ */
 export function canShareTurn(one: Mergeable, other: Mergeable): boolean {
   const isRepliedToAuthor = one.options?.variables !== undefined || other.options?.variables !== undefined
   return isPlain(one) && isPlain(other) && (!isRepliedToAuthor || one.author === other.author)

@@ -1,4 +1,4 @@
-// Decides what runs for a message (an agent turn, a command or a fixed text), and what stands around every turn.
+// Decides what runs for a message (an agent turn, a command or a fixed text), and wraps every turn in its stages.
 
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from '../approvals/approval-service.js'
@@ -62,7 +62,7 @@ export interface BarePlan extends TurnPlan {
   needsApproval?: boolean
   /** Whether it gets its project's credentials. */
   takesSecrets?: boolean
-  /** Whether its output comes without known secrets: they are hidden before it is cut. */
+  /** Whether the output already arrives redacted: secrets are hidden before it is truncated. */
   hidesOutput?: boolean
 }
 
@@ -72,8 +72,8 @@ type Stage = (run: RunTurn, work: Work, plan: BarePlan, dependencies: StageDepen
 const measured: Stage = (run, work, { backend }, { metrics }) => metrics.measured(work, backend, run)
 
 /**
- * Hides known secrets in all that a run says: in its events, result, notes and errors, and in the id of its session.
- * After this nobody has to think of them.
+ * Hides known secrets in everything a run says: its events, result, notes and errors, and the id of its session. No
+ * later code has to deal with them.
  */
 export const hidingSecrets: Stage = (run, _work, { hidesOutput }, { scrubber }) => {
   const hidden = (session: Session): Session => ({ ...session, sessionId: scrubber.scrub(session.sessionId) })
@@ -102,10 +102,10 @@ export const hidingSecrets: Stage = (run, _work, { hidesOutput }, { scrubber }) 
 }
 
 /**
- * Ends whatever is left of earlier attempts before the turn begins.
+ * Ends whatever is left of earlier attempts before the turn starts.
  *
  * In a pod, an attempt may outlive its gateway. Earlier messages of the conversation count too, since they may share
- * the session. If nobody can tell whether they ended, this attempt fails and is retried later.
+ * the session. If it is unknown whether they ended, this attempt fails and is retried later.
  *
  * On this machine, a gateway that was frozen for longer than its leases is not dead, and its agents keep working. Which
  * of its warm agents has the session is unknown, so all are ended; other turns continue in another process.
@@ -128,7 +128,7 @@ export const afterEarlierAttempts: Stage = (run, work, _plan, { gatewayId, ledge
   }
 
   return async (request, signal, listener) => {
-    // Only then is the message surely ours, and nobody else's process is ended.
+    // Only then is the message certainly ours, so no process of another gateway is ended.
     await awaitAdmission(signal, listener)
     let left: Awaited<ReturnType<typeof endEarlier>>
     try {
@@ -139,8 +139,9 @@ export const afterEarlierAttempts: Stage = (run, work, _plan, { gatewayId, ledge
     }
     const [unknown] = left
     if (!unknown) return run(request, signal, listener)
-    const problem = `An earlier run of this conversation was made in ${describePod(unknown.address)}, and whether it has ended cannot be seen, so no other is begun.`
-    const advice = 'Check that the cluster answers ("aetheel doctor" tells more), then try it again.'
+    const where = describePod(unknown.address)
+    const problem = `An earlier run of this conversation in ${where} may still be active, so no new one was started.`
+    const advice = 'Check that the cluster responds ("aetheel doctor" shows more), then try again.'
     const failure = { reason: 'spawn', message: `${problem} ${advice}`, podProblem: 'unreachable' } as const
     return failTurn(failure, listener, now())
   }
@@ -188,7 +189,7 @@ const withSecrets: Stage = (run, { project }, { takesSecrets }, { credentials })
 /** Contract: rejects if the turn may not begin or was stopped before it could. */
 export async function awaitAdmission(signal: AbortSignal, { mayBegin }: Pick<TurnListener, 'mayBegin'>): Promise<void> {
   await mayBegin
-  if (signal.aborted) throw new Error('It was stopped before it began.')
+  if (signal.aborted) throw new Error('It was stopped before it started.')
 }
 
 /** The stages of a turn, outermost first. Innermost, `AgentRuntime` finds the session and runs the agent. */
@@ -249,7 +250,7 @@ export class Planner {
   #prepare(work: Work): Prepared {
     const { interruptions } = work.claim
     if (interruptions > MAX_INTERRUPTIONS) {
-      return { problem: `The gateway ended ${interruptions} times while this was worked on.` }
+      return { problem: `The gateway stopped ${interruptions} times while working on this.` }
     }
     try {
       const plan = this.plan(work)
@@ -268,7 +269,7 @@ function barePlan(work: Work, dependencies: PlanDependencies): BarePlan {
   if (command) return planCommand(work, command, dependencies)
   const { projectId } = conversation
   if (projectId !== undefined && !project) {
-    throw new GatewayError('not_found', `The project ${projectId} of this conversation is not known.`)
+    throw new GatewayError('not_found', `The project ${projectId} of this conversation was not found.`)
   }
   const reply = replyConfigOf(conversation.channel, config)
   const isFixed = reply?.mode === 'text' && message.kind === 'message'
@@ -283,7 +284,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const { agent, backend, missing, model: chosen } = first ?? resolveAgent(conversation, project, config, agents)
   const model = first ? chosen : (options.model ?? chosen)
   const runtime = runtimes.get(backend)
-  if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
+  if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not available.`)
   const capabilities = agent.capabilities()
   const command = agentCommandIn(message)
   const defaults = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
@@ -346,7 +347,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   }
 }
 
-/** What the agent is to do. A paused turn is retold to it where it cannot remember. */
+/** The prompt. An agent that does not remember a paused turn is told about it. */
 function promptFor(
   { text, options: { continues } = {} }: Message,
   sessionId: string | undefined,
@@ -357,12 +358,12 @@ function promptFor(
   return resumedPrompt(joinedPrompt(first, others), continues.said)
 }
 
-/** Most commands of agents answer nothing. */
+/** Most agent commands print nothing. */
 function withWords(answer: Reply, words: string): Reply {
   return answer.text.trim() === '' ? { ...answer, text: words } : answer
 }
 
-/** What was chosen since the first attempt holds from the next message on. */
+/** A choice made since the first attempt applies from the next message on. */
 function firstAgent({ backend, model }: EarlierAttempts, agents: Pick<BackendRegistry, 'resolve'>) {
   const { agent, missing } = agents.resolve(backend)
   return missing === undefined ? { agent, backend: agent.name(), missing, model } : undefined
@@ -426,7 +427,7 @@ function fallbackNotice(missing: string, backend: BackendName): string {
   return `The agent ${JSON.stringify(missing)} is not registered in this gateway, so ${backend} answers.`
 }
 
-/** Contract: throws if an earlier attempt was cut off, since nobody knows how far it got. */
+/** Contract: throws if an earlier attempt was cut off, since it is unknown how far it got. */
 function planCommand(
   { conversation, message, project, wasInterrupted }: Work,
   argv: string[],
@@ -435,13 +436,13 @@ function planCommand(
   const { projectId } = conversation
   // Commands scheduled by the operator need no project.
   if (!project && (message.kind !== 'cron' || projectId !== undefined)) {
-    throw new GatewayError('not_found', `The project ${projectId} of this command is not known.`)
+    throw new GatewayError('not_found', `The project ${projectId} of this command was not found.`)
   }
   if (wasInterrupted) {
     const { job } = message.options ?? {}
-    const again = job === undefined ? 'send it as a new command' : `do it again with: aetheel cron run ${job}`
-    const advice = `Look what is done already, then ${again}.`
-    throw new GatewayError('request_invalid', `The gateway ended while the command ran, so it was cut off. ${advice}`)
+    const again = job === undefined ? 'send it as a new command' : `run it again with: aetheel cron run ${job}`
+    const advice = `Check what it already did, then ${again}.`
+    throw new GatewayError('request_invalid', `The gateway stopped while the command ran, so it was cut off. ${advice}`)
   }
   const workplace = chooseWorkplace(undefined, project, config)
   const timeoutMs = limitTime(message.options ?? {}, project, config)

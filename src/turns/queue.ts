@@ -34,7 +34,7 @@ export interface QueueOptions {
   onDropped?(message: Message): void
 }
 
-const INTERRUPTS_NOTE = 'What the agent was doing is stopped, and this comes next.'
+const INTERRUPTS_NOTE = 'The running turn is being stopped, and this message is next.'
 
 /**
  * An extra check or write when a new message is accepted, or refused because of a problem.
@@ -194,7 +194,7 @@ export class Queue {
       if (!isFirst) await withdrawApprovals(tables, claim.messageId, at)
       const message = await tables.inbox.get(claim.messageId)
       const conversation = message && (await tables.conversations.get(claim.conversationId))
-      if (!conversation) throw new Error(`The job ${claim.messageId} has no message, or that no conversation`)
+      if (!conversation) throw new Error(`The job ${claim.messageId} has no message, or the message no conversation`)
       return this.#takeUp(tables, claim, message, conversation, at, planRun, cutOff)
     })
   }
@@ -341,7 +341,7 @@ export class Queue {
   }
 
   /**
-   * Drops a message that nobody is working on, or discards an undelivered reply; `active` if somebody is working on it.
+   * Drops a message that is not running, or discards an undelivered reply; `active` if the message is running.
    */
   async drop(messageId: string, audit?: Note): Promise<'dropped' | 'active' | 'finished'> {
     const [outcome, message] = await this.store.transaction(async (tables) => {
@@ -417,7 +417,7 @@ export class Queue {
     if (message && seq !== undefined) return { message, seq }
     throw new GatewayError(
       'not_found',
-      `There is no message ${id}. GET /queue, or "aetheel queue list", shows those there are.`,
+      `There is no message ${id}. GET /queue, or "aetheel queue list", lists them.`,
     )
   }
 
@@ -466,8 +466,8 @@ async function earlierAttempts(
 async function requireRepeatable(tables: Tables, message: Message): Promise<void> {
   const { id, conversationId, options = {} } = message
   if (options.command && (await tables.runs.wasInterrupted(id))) {
-    const advice = 'Look what is done already, then send it as a new command.'
-    throw new GatewayError('conflict', `${id} was cut off while it ran, and is not run twice. ${advice}`)
+    const advice = 'Check what it already did, then send it as a new command.'
+    throw new GatewayError('conflict', `${id} was cut off while it ran and is not run twice. ${advice}`)
   }
   const conversation = await tables.conversations.get(conversationId)
   if (options.projectInstance === undefined || conversation?.projectId === undefined) return
@@ -479,7 +479,7 @@ async function requireRepeatable(tables: Tables, message: Message): Promise<void
 function notRetryable(id: string, state: string): GatewayError {
   return new GatewayError(
     'conflict',
-    `${id} cannot be tried again: ${state}, not failed. Wait for its end, or send it as a new one.`,
+    `${id} cannot be retried: ${state}, not failed. Wait until it ends, or send it again as a new one.`,
   )
 }
 

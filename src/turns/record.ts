@@ -13,7 +13,7 @@ const PAUSE_PER_WRITE = 3
 const MIN_PAUSE_MS = 15
 const MAX_PAUSE_MS = 50
 const RETRY_AFTER_FAILURE_MS = 1_000
-/** `started` alone is not worth a write: the agent's first words follow soon. */
+/** `started` by itself is not worth a write: the agent's first words follow soon. */
 const MAX_START_DELAY_MS = 200
 
 /** Limits of one write: SQLite writes in this process and blocks it meanwhile. */
@@ -168,7 +168,7 @@ export class EventRecorder {
     await earlier
     const endedAt = performance.now()
     const pauseMs = Math.max(this.#minPauseMs, PAUSE_PER_WRITE * (endedAt - startedAt))
-    // No pause after `started` alone: people are waiting for the first words.
+    // No pause if only `started` was written: people are waiting for the first words.
     const hasOnlyBegun = events.every(({ event }) => event.type === 'started')
     this.#notBefore = hasOnlyBegun ? 0 : endedAt + Math.min(MAX_PAUSE_MS, pauseMs)
     if (events.length > 0) onRecorded(isOurs ? events : events.filter(({ event }) => event.type === 'complete'))

@@ -33,7 +33,7 @@ export function settlementOf(
   const run = { id: runId, result }
   const keep = session && { session }
   const { failure } = result
-  // Whoever stopped it wants nothing more of it.
+  // A person who stopped it wants no answer.
   if (failure?.reason === 'max_turns' && ending !== 'cancelled') return paused(work, failure, runId, outcome, plan)
   if (!failure) {
     const reply = replyTo(work, result, [...notes, ...mergedNotes(work)], plan)
@@ -45,7 +45,7 @@ export function settlementOf(
   const { failures } = work.claim
   const { timeouts = 0, workedMs: workedBefore = 0 } = work.earlier ?? {}
   const workedMs = workedBefore + result.durationMs
-  // The next heartbeat is the retry; until then nobody's messages wait behind this one.
+  // The next heartbeat is the retry; messages must not wait behind this one until then.
   const mayRetry = !isFinal && kind !== 'heartbeat'
   const tried = { failures, timeouts, workedMs }
   const retry = mayRetry ? planRetry(failure, tried, now, retryLimits) : undefined
@@ -64,7 +64,7 @@ export function settlementOf(
   return { kind: 'retry', ...retry, run, next, ...keep }
 }
 
-/** The agent has used up its turns: what it has done counts, and a person can have it continue. */
+/** The agent used up its turns: what it did counts, and a person can let it continue. */
 function paused(
   work: Work,
   failure: AgentFailure,
@@ -117,7 +117,7 @@ export async function writeSettlement(
 ): Promise<void> {
   const { messageId, conversationId } = claim
   const { channel, address } = conversation
-  // Locks the conversation: nobody adds to it while the next message is looked up.
+  // Locks the conversation: nothing is added to it while the next message is looked up.
   const seq = await tables.conversations.nextSeq(conversationId, at)
   // Messages the agent did not take wait for their own turn, even if unmerging them failed earlier.
   for (const message of mayHaveMerged ? await tables.jobs.mergedInto(messageId) : []) {
@@ -195,7 +195,7 @@ function replyTo({ message }: Work, result: AgentResult, notes: string[], plan: 
 
 function mergedNotes({ merged: { length: count } }: Work): string[] {
   if (count === 0) return []
-  return [count === 1 ? 'This answers the message after it, too.' : `This answers the ${count} messages after it, too.`]
+  return [count === 1 ? 'This also answers the message after it.' : `This also answers the ${count} messages after it.`]
 }
 
 function explained(
@@ -203,7 +203,7 @@ function explained(
   failure: AgentFailure,
   ...about: [string, number, Attempts]
 ): string {
-  // For a command the message is our own and already complete.
+  // For a command the message is our own, and complete.
   const isOwn = message.kind === 'cron' && message.options?.command !== undefined
   return isOwn ? failure.message : explainFailure(failure, ...about)
 }
@@ -211,7 +211,7 @@ function explained(
 /** The reader did not ask for it and may have several jobs. */
 function withJobName({ message }: Pick<Work, 'message'>, problem: string): string {
   const { job } = message.options ?? {}
-  return job === undefined ? problem : `The job ${job} has failed. ${problem}`
+  return job === undefined ? problem : `The job ${job} failed. ${problem}`
 }
 
 /** The text for the person and the files it names. */
@@ -223,6 +223,6 @@ function answer(output: string, { directory, canSendFiles }: TurnPlan): Pick<Rep
 }
 
 function waitingReply(backend: string, waitsUntil: number, now: number): Reply {
-  const text = `The limit of ${backend} is reached. Your message waits, and is tried again ${timeAhead(waitsUntil, now)}.`
-  return { text, notes: [], isError: false, waitsUntil }
+  const retry = `Your message is waiting and will be retried ${timeAhead(waitsUntil, now)}.`
+  return { text: `${backend} has reached its usage limit. ${retry}`, notes: [], isError: false, waitsUntil }
 }

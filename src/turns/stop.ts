@@ -1,4 +1,4 @@
-// The only way to stop a message, whoever asks.
+// The only code that stops a message, whoever asks for it.
 
 import type { Store } from '../store/store.js'
 import type { Queue } from './queue.js'

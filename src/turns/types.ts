@@ -37,14 +37,14 @@ export interface Work {
   earlier?: EarlierAttempts
 }
 
-/** The attempts at a message since it was accepted, or taken up again. */
+/** The attempts at a message since it was accepted, or queued again. */
 export interface EarlierAttempts {
-  /** Of the first one. */
+  /** The agent of the first one. */
   backend: string
   model?: string
-  /** Of those that ended by themselves. */
+  /** How many ended on their own. */
   count: number
-  /** Of those that took too long. */
+  /** How many took too long. */
   timeouts: number
   workedMs: number
 }
@@ -89,7 +89,7 @@ export type Settlement =
   /** Without a reply if there is nothing to say, as after a quiet heartbeat. */
   | { kind: 'answered'; run: EndedRun; reply?: Reply; session?: Session }
   | { kind: 'failed'; problem: string; reply?: Reply; run?: EndedRun; session?: Session }
-  /** `note` tells the person why they are waiting; without it `next` does. */
+  /** `note` tells the person why they are waiting; otherwise `next` does. */
   | {
       kind: 'retry'
       at: number

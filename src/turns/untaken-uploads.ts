@@ -15,12 +15,12 @@ interface UploadDependencies {
 const KEPT_MS = 3_600_000
 const LOOK_MS = 600_000
 
-/** Returns how to end it. Contract: at its start nothing is being received. */
+/** Returns a function that stops it. Contract: nothing is being uploaded when it starts. */
 export function removeUntakenUploads({ store, uploads, log, now }: UploadDependencies): () => void {
   const look = async (isFirst: boolean): Promise<void> => {
     try {
       await uploads.remove(await store.uploads.removeUntaken(now() - KEPT_MS))
-      // Left by a process that died.
+      // Left behind by a process that died.
       if (isFirst) await uploads.remove(await store.uploads.unknown(await uploads.list()))
     } catch (error) {
       log.warn('upload.not-removed', { error: messageOf(error) })

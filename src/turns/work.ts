@@ -1,7 +1,7 @@
 // Claims messages and runs their turns, several conversations at once.
 //
 // Invariants:
-// - A turn whose lease cannot be renewed is stopped: somebody else may begin the same message.
+// - A turn whose lease cannot be renewed is stopped: another gateway may begin the same message.
 // - Writing a result is retried until it succeeds. The agent has done its work; a full disk must not undo it.
 // - A message is recorded as part of the turn before the agent is steered with it, so a crash does not lose it.
 
@@ -49,7 +49,7 @@ export interface WorkerOptions {
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
   onRecorded(work: Work, runId: string, events: RecordedEvent[]): void
   onStep?(step: Step): void
-  /** Hides known secrets where no stage does: in why a turn cannot be planned, and in a text before it is cut. */
+  /** Hides known secrets where no stage does: in why a turn cannot be planned, and in text before it is truncated. */
   scrub(text: string): string
   log: Log
   now: () => number
@@ -85,7 +85,7 @@ interface Turn {
   isStored: boolean
   /** It must not begin. */
   isVoid: boolean
-  /** It ended without an answer because somebody stopped it. */
+  /** It ended without an answer because it was stopped. */
   wasStopped: boolean
   done: Promise<void>
 }
@@ -94,7 +94,7 @@ const POLL_MS = 1_000
 const REWRITE_MS = 1_000
 /** How much of a message a notice quotes: enough to recognise it. */
 const NOTICE_CHARACTERS = 100
-const INTERRUPTED_NOTE = 'The gateway ended while this was worked on. It is taken up again; what follows is new.'
+const INTERRUPTED_NOTE = 'The gateway stopped while working on this. It starts again; what follows is new.'
 
 export class Worker {
   readonly #turns = new Map<string, Turn>()
@@ -283,7 +283,7 @@ export class Worker {
     turn.isStored = true
     await new Promise<void>((resolve) => process.nextTick(resolve))
     this.options.onStep?.('claimed')
-    if (this.#isLate(turn.work)) throw new Error('The gateway was frozen, and somebody else may have begun.')
+    if (this.#isLate(turn.work)) throw new Error('The gateway was frozen, and another one may have started this.')
   }
 
   #isLate({ claimedAt }: Work): boolean {
@@ -323,7 +323,7 @@ export class Worker {
     const recorder = this.#recorder(turn, runId)
     const note = (content: string): void => recorder.push({ type: 'notice', content, timestamp: now() })
     if (work.wasInterrupted) note(INTERRUPTED_NOTE)
-    turn.onMerged = ({ text }) => note(`The agent was told meanwhile: ${oneLine(scrub(text), NOTICE_CHARACTERS)}`)
+    turn.onMerged = ({ text }) => note(`Passed on to the running agent: ${oneLine(scrub(text), NOTICE_CHARACTERS)}`)
     try {
       const outcome = await this.#runPlan(plan, runId, turn.abort.signal, {
         onEvent: (event) => {
@@ -423,7 +423,7 @@ export class Worker {
       listener.onEvent(event)
     }
     try {
-      if (signal.aborted) throw new Error('It was stopped before it began.')
+      if (signal.aborted) throw new Error('It was stopped before it started.')
       return await plan.run({ runId }, signal, { ...listener, onEvent })
     } catch (error) {
       const failure = { reason: signal.aborted ? 'cancelled' : 'spawn', message: messageOf(error) } as const

@@ -6,7 +6,7 @@ import { describeEngines, openTestStore } from '../kit/engines.js'
 import { until } from '../kit/waiting.js'
 import { BASH, createStage, SECRET, START, TIMEOUT_MS } from './stage.js'
 
-const LATE = 'Nobody answered within 10 min, so it was refused: Bash: npm install'
+const LATE = 'Nobody answered within 10 min, so it was denied: Bash: npm install'
 
 describeEngines('what an agent asks', (engine) => {
   it('waits on record, is told in its run and asked in its conversation', async () => {
@@ -38,12 +38,12 @@ describeEngines('what an agent asks', (engine) => {
         expiresAt: START + TIMEOUT_MS,
         reply: {
           text: [
-            '🔐 claude asks whether it may use Bash:',
+            '🔐 claude wants to use Bash:',
             '```',
             'command: npm install',
             'description: Installs',
             '```',
-            `Allow it with /approve ${short}, with /approve ${short} always for exactly this from now on, or refuse it with /deny ${short}. Without an answer within 10 min it is refused.`,
+            `Allow it with /approve ${short}, or deny it with /deny ${short}. /approve ${short} always allows exactly this from now on. It is denied if nobody answers within 10 min.`,
           ].join('\n'),
           notes: [],
           isError: false,
@@ -72,7 +72,7 @@ describeEngines('what an agent asks', (engine) => {
     expect(questions.map((question) => question?.reply.text)).toEqual([
       expect.stringMatching(/\nWithout an answer within 10 min it is refused\.$/),
       expect.stringMatching(
-        /\n"Always" means whatever it does to this file\. Without an answer within 10 min it is refused\.$/,
+        /\n"Always" allows anything it does to this file\. It is denied if nobody answers within 10 min\.$/,
       ),
     ])
   })
@@ -86,7 +86,7 @@ describeEngines('what an agent asks', (engine) => {
     expect([await first.answer, await second.answer, told[1]]).toEqual([
       { isAllowed: false, message: 'Use pnpm.' },
       { isAllowed: false, message: 'The person who was asked has refused this.' },
-      'Refused by ben: Bash: npm install',
+      'Denied by ben: Bash: npm install',
     ])
   })
 
@@ -332,12 +332,12 @@ describeEngines('a question that was shown', (engine) => {
       {
         id: first.approval.id,
         address: 'a',
-        text: `🔐 claude asks whether it may use Bash:\n${block}\nAllowed by ben.`,
+        text: `🔐 claude wants to use Bash:\n${block}\nAllowed by ben.`,
       },
       {
         id: second.approval.id,
         address: 'a',
-        text: expect.stringContaining('It is not asked any more'),
+        text: expect.stringContaining('No longer asked'),
       },
     ])
   })

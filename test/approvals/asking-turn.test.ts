@@ -1,4 +1,4 @@
-// The whole turn of a message by an agent that asks, with the real parts above the agent.
+// The whole turn of an agent that asks, with the real parts above the agent.
 
 import { expect, it } from 'vitest'
 import type { AgentEvent, AgentRequest, BackendName } from '../../src/backends/types.js'
@@ -105,7 +105,7 @@ it('says in the answer that nobody has decided', async () => {
   clock.now += 120_000
   expect((await answered()).reply).toEqual([
     expect.stringContaining('Nobody answered within 2 min'),
-    'Nobody answered within 2 min, so it was refused: Bash: npm install.',
+    'Nobody answered within 2 min, so it was denied: Bash: npm install.',
   ])
 })
 

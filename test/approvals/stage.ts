@@ -1,4 +1,4 @@
-// The service, as in one or two gateways on one database, and a run whose agent asks.
+// The approval service of one or two gateways on one database, and a run whose agent asks.
 
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'

@@ -326,7 +326,7 @@ describeBrowser('conversations', (browser) => {
     const id = await say(steps({ text: 'Half of it.' }, { pause: true }))
     await logIn(`#/conversations/${id}`)
     const transcript = page.getByRole('region', { name: 'What was said' })
-    await transcript.getByText('Paused after 25 steps, the limit of one message.').waitFor()
+    await transcript.getByText('Paused after 25 steps, the limit for one message.').waitFor()
     const half = await transcript.getByRole('article', { name: 'An answer' }).innerText()
     const button = transcript.getByRole('button', { name: 'Continue' })
     await button.click()

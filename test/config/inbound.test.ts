@@ -71,18 +71,18 @@ describe('inbound.reply', () => {
     ],
     [{ ...CLAUDE, allowFrom: ['0151'] }, 'allowFrom[0]: "0151" is neither "*" nor a number such as +4915112345678'],
     [{ ...CLAUDE, command: 'claude' }, 'command: must be a list'],
-    [{ ...CLAUDE, command: ['{{Body}}'] }, 'command: The executable must not come from a message: write its name.'],
+    [{ ...CLAUDE, command: ['{{Body}}'] }, 'command: The executable must not come from a message. Write its name.'],
     [
       { ...CLAUDE, bodyPrefix: '{{Who}}' },
-      `bodyPrefix: {{Who}} stands for nothing. Known: ${TEMPLATE_NAMES.map((name) => `{{${name}}}`).join(', ')}.`,
+      `bodyPrefix: {{Who}} is not a known placeholder. Known: ${TEMPLATE_NAMES.map((name) => `{{${name}}}`).join(', ')}.`,
     ],
     [
       { ...CLAUDE, session: { sessionArgNew: ['--', '{{SessionId}}'] } },
-      'session.sessionArgNew: "--" ends the options, and further ones of the agent come after it: leave it out.',
+      'session.sessionArgNew: Remove "--": it ends the options, and more options for the agent follow it.',
     ],
     [
       { ...CLAUDE, session: { sessionArgResume: ['--{{SessionId}}'] } },
-      'session.sessionArgResume: "--{{SessionId}}": a message must not choose the option. Put it after "=", or alone.',
+      'session.sessionArgResume: "--{{SessionId}}": a message must not choose the option. Put it after "=", or by itself.',
     ],
     [
       { ...CLAUDE, claudeOutputFormat: 'json' },

@@ -30,13 +30,13 @@ const USAGE = {
 }
 
 interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' | 'model' | 'directory'>> {
-  /** The model, as the agent tells it. */
+  /** The model that the agent reports. */
   told?: string
   place?: Partial<Place>
   text?: string
 }
 
-/** The agent works until it is stopped, or fails at once. It uses the tools first, of which the first has ended. */
+/** The agent works until it is stopped, or fails at once. It first uses the tools, the first of which has ended. */
 async function setup({ isFailing = false, tools = [] as string[], takesEdits = false } = {}) {
   const store = await openTestStore({ file: ':memory:' })
   const clock = { now: START }
@@ -103,14 +103,14 @@ async function setup({ isFailing = false, tools = [] as string[], takesEdits = f
     suggest: (command: string, typed = '', place: Place = { address: 'a' }) =>
       commands.suggest(CHANNEL, place, command, typed),
     say: (text: string, author = 'ann') => accept('a', text, author),
-    /** Until the message is worked on, and its tools are on record. */
+    /** Waits until the message is running and its tools are recorded. */
     work: async (messageId: string) => {
       await work()
       await expect.poll(() => store.runs.running(messageId)).toBeDefined()
       const runId = (await store.runs.running(messageId))?.id ?? ''
       await expect.poll(async () => (await store.events.latestTools(runId)).length).toEqual(tools.length)
     },
-    /** Until the message has failed for good. */
+    /** Waits until the message has finally failed. */
     fail: async (messageId: string) => {
       served.push(CHANNEL)
       worker.wake()
@@ -211,7 +211,7 @@ describe('/help and unknown commands', () => {
     const { command } = await setup()
     const [word] = line.split(' ')
     expect(await command(line)).toEqual(
-      `There is no command ${word}. /help lists those there are; /${word} passes ${word} on to the agent.`,
+      `Unknown command ${word}. /help lists the commands; /${word} sends ${word} to the agent.`,
     )
   })
 
@@ -227,15 +227,15 @@ describe('/new', () => {
     const { conversationId } = await say('hello')
     await sessions.set({ conversationId, backend: 'claude', sessionId: 's1', directory: '/work' })
     expect([await command('/new'), await command('/new'), await sessions.get(conversationId, 'claude')]).toEqual([
-      'The next message begins a fresh session.',
-      'There is no session yet; the next message begins one.',
+      'The next message starts a fresh session.',
+      'There is no session yet; the next message starts one.',
       undefined,
     ])
   })
 })
 
 describe('/approve and /deny', () => {
-  /** A running turn, whose agent asks once for each command. */
+  /** A running turn whose agent asks once for each command. */
   async function setupAsking(...commands: string[]) {
     const stage = await setup()
     const { store, say, work, approvals } = stage
@@ -257,7 +257,7 @@ describe('/approve and /deny', () => {
 
   it('say that nothing waits', async () => {
     const { command } = await setup()
-    const nothing = 'Nothing waits for an answer here.'
+    const nothing = 'Nothing is waiting for approval here.'
     expect([await command('/approve'), await command('/deny'), await command('/approve always')]).toEqual(
       Array.from({ length: 3 }, () => nothing),
     )
@@ -270,7 +270,7 @@ describe('/approve and /deny', () => {
     expect([told, await answers[0], await command('/approve'), entry]).toEqual([
       'Allowed: Bash: ls',
       { isAllowed: true },
-      'Nothing waits for an answer here.',
+      'Nothing is waiting for approval here.',
       expect.objectContaining({
         action: 'approve',
         actor: 'ann',
@@ -284,7 +284,7 @@ describe('/approve and /deny', () => {
     const told = await command('/approve Always')
     const rules = await store.approvalRules.list({}, 9)
     expect([told, await answers[0], rules.map(({ subject, createdBy }) => [subject, createdBy])]).toEqual([
-      'Allowed, and the same from now on without a question: Bash: ls',
+      'Allowed, now and always: Bash: ls',
       { isAllowed: true },
       [['ls', 'ann']],
     ])
@@ -298,10 +298,10 @@ describe('/approve and /deny', () => {
     const told = [await command(`/deny ${idOf('ls')}`), await command(`/approve ${idOf('make')} always`)]
     const list = ['ls', 'make'].map((line) => `${idOf(line)}: Bash: ${line}`)
     expect([which.split('\n').toSorted(), unknown.split('\n')[0], many, told]).toEqual([
-      [...list, 'Which one? Name it by its id.'].toSorted(),
-      'No question zzzz waits here.',
-      'Write /approve, /approve always, or either with the id of the question.',
-      ['Refused: Bash: ls', 'Allowed, and the same from now on without a question: Bash: make'],
+      [...list, 'Which one? Add its id.'].toSorted(),
+      'No request zzzz is waiting here.',
+      'Write /approve or /approve always, with the id if several are waiting.',
+      ['Denied: Bash: ls', 'Allowed, now and always: Bash: make'],
     ])
     expect((await Promise.all(answers)).map(({ isAllowed }) => isAllowed)).toEqual([false, true])
   })
@@ -330,7 +330,7 @@ describe('/stop', () => {
     clock.now += 12_400
     const answer = await command('/stop')
     expect([answer, (await store.inbox.get(messageId))?.state]).toEqual([
-      'Stopped claude after 12 s. 2 more messages wait.',
+      'Stopped claude after 12 s. 2 more messages are waiting.',
       'cancelled',
     ])
   })
@@ -339,7 +339,7 @@ describe('/stop', () => {
     const { command, say, work } = await setup({ tools: ['ls', 'npm  test', 'sleep 1', 'make', 'more'] })
     await work((await say('one')).messageId)
     expect(await command('/stop')).toEqual(
-      'Stopped claude after 0 s, in the middle of Bash: more, Bash: make, Bash: sleep 1.',
+      'Stopped claude after 0 s, during Bash: more, Bash: make, Bash: sleep 1.',
     )
   })
 
@@ -349,7 +349,7 @@ describe('/stop', () => {
     await say('two')
     const answer = await command('/stop')
     expect([answer, (await store.inbox.get(messageId))?.state]).toEqual([
-      'Dropped the message that waited. 1 more message waits.',
+      'Dropped the waiting message. 1 more message is waiting.',
       'dropped',
     ])
   })
@@ -361,7 +361,7 @@ describe('/stop', () => {
     const work = await other.claim([CHANNEL])
     const answer = await command('/stop')
     expect([answer, work && (await other.renew(work))]).toEqual([
-      'Another gateway works on it and was asked to stop.',
+      'Another gateway is working on it and was asked to stop.',
       'cancelled',
     ])
   })
@@ -422,7 +422,7 @@ describe('/status', () => {
     const run = { id: 'run', result: failed('exit') }
     if (work) await queueOf('g2').settle(work, { kind: 'retry', at: START + 20_000, isAttempt: true, run })
     expect((await command('/status')).split('\n').at(-3)).toEqual(
-      'queue: waiting 20 s before it tries again, 1 waiting',
+      'queue: retrying in 20 s, 1 waiting',
     )
   })
 })
@@ -432,7 +432,7 @@ const FOLLOWUP = 'Mode followup: each message waits for its own turn.'
 describe('/queue', () => {
   it('says when there is nothing', async () => {
     const { command } = await setup()
-    expect(await command('/queue')).toEqual(`Nothing is worked on here, and nothing waits.\n${FOLLOWUP}`)
+    expect(await command('/queue')).toEqual(`Nothing is running or waiting here.\n${FOLLOWUP}`)
   })
 
   it('lists running and waiting messages, each in one line, and how many more there are', async () => {
@@ -444,7 +444,7 @@ describe('/queue', () => {
     await work(messageId)
     clock.now += 30_000
     expect((await command('/queue')).split('\n')).toEqual([
-      '1. ann, 5 min ago, worked on: first',
+      '1. ann, 5 min ago, running: first',
       `2. bob, 30 s ago: long and of two lines: ${'x'.repeat(31)}…`,
       ...[3, 4, 5, 6, 7, 8, 9, 10].map((place) => `${place}. ann, 30 s ago: again`),
       '… and 5 more',
@@ -453,14 +453,14 @@ describe('/queue', () => {
   })
 
   it.each([
-    [true, ['Edit or delete your message to change it while it waits.']],
+    [true, ['You can edit or delete your message while it waits.']],
     [false, []],
   ])('says how to change what waits if the channel takes edits: %s', async (takesEdits, advice) => {
     const { command, say, work } = await setup({ takesEdits })
     await work((await say('one')).messageId)
     await say('two')
     expect((await command('/queue')).split('\n')).toEqual([
-      '1. ann, 0 s ago, worked on: one',
+      '1. ann, 0 s ago, running: one',
       '2. ann, 0 s ago: two',
       ...advice,
       FOLLOWUP,
@@ -478,13 +478,13 @@ describe('/queue', () => {
     const work = await queueOf('g2').claim([CHANNEL])
     const run = { id: 'run', result: failed('rate_limit') }
     if (work) await queueOf('g2').settle(work, { kind: 'retry', at: START + afterMs, isAttempt: false, run })
-    expect((await command('/queue')).split('\n')[0]).toEqual(`1. ann, 0 s ago, tried again ${when}: one`)
+    expect((await command('/queue')).split('\n')[0]).toEqual(`1. ann, 0 s ago, retry ${when}: one`)
   })
 
   it('has nothing to change when nothing waits', async () => {
     const { command, say, work } = await setup({ takesEdits: true })
     await work((await say('one')).messageId)
-    expect(await command('/queue')).toEqual(`1. ann, 0 s ago, worked on: one\n${FOLLOWUP}`)
+    expect(await command('/queue')).toEqual(`1. ann, 0 s ago, running: one\n${FOLLOWUP}`)
   })
 
   it('chooses the mode of the conversation, and takes it back', async () => {
@@ -493,7 +493,7 @@ describe('/queue', () => {
     const back = [await command('/queue default'), (await conversation())?.queueMode]
     expect([chosen, back]).toEqual([
       [
-        expect.stringMatching(/^The mode is steer: a new message is told to the agent at once/),
+        expect.stringMatching(/^The mode is steer: a new message reaches the running agent at once/),
         'steer',
         expect.stringContaining('Mode steer: '),
       ],
@@ -504,7 +504,7 @@ describe('/queue', () => {
   it('knows no other mode, and says which there are', async () => {
     const { command, conversation } = await setup()
     expect([await command('/queue faster'), (await conversation())?.queueMode]).toEqual([
-      'There is no mode faster. Known: followup, collect, interrupt, steer, default.',
+      'Unknown mode faster. Known: followup, collect, interrupt, steer, default.',
       undefined,
     ])
   })
@@ -523,7 +523,7 @@ describe('/model', () => {
     expect([answers, await conversation()]).toEqual([
       [
         'The model is large.',
-        'The next message goes to the model small.',
+        'The next message uses the model small.',
         'The model is small.',
         'The model is the configured one again.',
         'The model is large.',
@@ -539,17 +539,17 @@ describe('/model', () => {
     await past('a', { backend: 'codex', told: 'gpt' })
     expect((await command('/model')).split('\n')).toEqual([
       'The model is large.',
-      'The last answer of claude here came from claude-large-5[1m].',
-      'Used lately with claude: small, claude-large-5[1m], claude-small-4',
+      'The last answer from claude here used claude-large-5[1m].',
+      'Recently used with claude: small, claude-large-5[1m], claude-small-4',
       'claude lists: known, large',
-      '/model <name> chooses one, of these or any other that the agent knows; /model default takes the choice back.',
+      '/model <name> chooses one of these, or any other the agent knows; /model default resets it.',
     ])
   })
 
   it.each(['-p', '--dangerous', 'two words', 'a\u0007b'])('does not take %j for a model', async (name) => {
     const { command, conversation } = await setup()
     expect([await command(`/model ${name}`), (await conversation())?.model]).toEqual([
-      `${JSON.stringify(name)} is not the name of a model.`,
+      `${JSON.stringify(name)} is not a valid model name.`,
       undefined,
     ])
   })
@@ -571,7 +571,7 @@ describe('/backend', () => {
         'The agent is claude.',
         'The next message goes to codex, in a fresh session.',
         'The agent is codex.',
-        "The model is the agent's own.",
+        "The model is the agent's default.",
         'The next message goes to claude, in a fresh session.',
       ],
       { id: conversationId, channel: CHANNEL, address: 'a', backend: 'codex' },
@@ -589,7 +589,7 @@ describe('/backend', () => {
     for (const line of ['/backend claude', '/backend claudecode', '/model'])
       answers.push(firstLine(await command(line)))
     expect([answers, (await sessions.get(conversationId, 'claude'))?.sessionId]).toEqual([
-      ['The agent is claude already.', 'The agent is claude already.', 'The model is small.'],
+      ['The agent is already claude.', 'The agent is already claude.', 'The model is small.'],
       's1',
     ])
   })
@@ -602,7 +602,7 @@ describe('/backend', () => {
     expect([chosen, await command('/backend default', thread), await command('/backend default')]).toEqual([
       'The next message goes to claude, in a fresh session.',
       'The next message goes to codex, in a fresh session.',
-      'The agent is the configured one again, claude.',
+      'The agent is claude again, as configured.',
     ])
     expect((await conversation())?.backend).toBeUndefined()
   })
@@ -610,7 +610,7 @@ describe('/backend', () => {
   it('keeps the current agent if the other is not installed', async () => {
     const { command, conversation } = await setup()
     expect([await command('/backend pi'), (await conversation())?.backend]).toEqual([
-      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" shows how to install it.',
       undefined,
     ])
   })
@@ -630,11 +630,11 @@ describe('a place', () => {
     await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await command('/backend codex', { address: 'room' })
     const thread = await command('/status', { address: 'room/thread', parent: 'room', projectId: 'site' })
-    // Later it is no longer the project of that place.
+    // The place has no project any more.
     const later = await command('/status', { address: 'room/thread', parent: 'room' })
     expect([thread.split('\n').slice(0, 4), later.split('\n').slice(0, 3)]).toEqual([
-      ['agent: codex', "model: the agent's own", 'project: site', 'directory: /srv/site'],
-      ['agent: codex', "model: the agent's own", 'directory: /work'],
+      ['agent: codex', "model: the agent's default", 'project: site', 'directory: /srv/site'],
+      ['agent: codex', "model: the agent's default", 'directory: /work'],
     ])
   })
 })
@@ -665,7 +665,7 @@ describe('the choices of a place', () => {
     await look()
     const usual = ['agent: claude', 'model: large', 'directory: /work', 'session: none yet']
     const ofRoom = ['agent: codex', 'model: large-codex', 'project: site', 'directory: /srv/site']
-    const own = ['agent: gemini', "model: the agent's own", 'project: app', 'directory: /srv/app']
+    const own = ['agent: gemini', "model: the agent's default", 'project: app', 'directory: /srv/app']
     expect(choices).toEqual([usual, ofRoom, own, ofRoom, usual])
   })
 
@@ -686,7 +686,7 @@ describe('the choices of a place', () => {
       [
         ['agent: codex', 'model: small-codex'],
         ['agent: codex', 'model: big-codex'],
-        ['agent: gemini', "model: the agent's own"],
+        ['agent: gemini', "model: the agent's default"],
       ],
     ])
   })
@@ -708,8 +708,8 @@ describe('the choices of a place', () => {
       'The model is the configured one again.',
       [
         ['agent: gemini', 'model: small-gemini'],
-        ['agent: gemini', "model: the agent's own"],
-        ['agent: gemini', "model: the agent's own"],
+        ['agent: gemini', "model: the agent's default"],
+        ['agent: gemini', "model: the agent's default"],
       ],
     ])
   })
@@ -749,10 +749,10 @@ describe('/sessions', () => {
     await command('/new')
     expect([list.split('\n'), (await command('/sessions')).split('\n')[0]]).toEqual([
       [
-        '1. claude, 3 h ago: Now (2222, this conversation)',
+        '1. claude, 3 h ago: Now (2222, current)',
         '2. opencode, 3 h ago: Of b (ses_01234567)',
         '3. claude, 3 h ago: New question of a (1a2b3c4d-5e6)',
-        '/resume with the number goes on in one of them.',
+        'Use /resume <number> to resume one.',
       ],
       '1. claude, 3 h ago: Now (2222)',
     ])
@@ -778,7 +778,7 @@ describe('/sessions', () => {
     await command('/project site')
     const inProject = await command('/sessions')
     await command('/project default')
-    const advice = '/resume with the number goes on in one of them.'
+    const advice = 'Use /resume <number> to resume one.'
     expect([inProject, await command('/sessions')]).toEqual([
       `1. claude, 60 s ago: There (of-site)\n${advice}`,
       `1. claude, 2 min ago: Here (usual)\n${advice}`,
@@ -805,7 +805,7 @@ describe('/resume', () => {
     await past('a', { sessionId: 'bbbb-1111-2222' })
     const answer = await command(`/resume ${wanted}`)
     expect([answer, await store.sessions.get(id)]).toEqual([
-      'The next message goes on in the session of claude in which was asked: Fix the login page',
+      'The next message resumes this claude session: Fix the login page',
       {
         conversationId: id,
         backend: 'claude',
@@ -839,8 +839,8 @@ describe('/resume', () => {
     const other = await past('other', { sessionId: 'shared', text: 'Something' })
     const answer = await command('/resume shared')
     expect([answer, await store.sessions.get(other)]).toEqual([
-      'The next message goes on in the session of claude in which was asked: Something\n' +
-        'The conversation that was in it begins a fresh one.',
+      'The next message resumes this claude session: Something\n' +
+        'The conversation that used it will start a fresh one.',
       undefined,
     ])
   })
@@ -853,7 +853,7 @@ describe('/resume', () => {
     const answer = await command('/resume shared')
     const own = await store.sessions.get((await conversation())?.id ?? '')
     expect([answer, own, (await store.sessions.get(other))?.sessionId]).toEqual([
-      'Another conversation works in that session now. Wait until that is done, or stop it there.',
+      'Another conversation is using that session. Wait for it to finish, or stop it there.',
       undefined,
       'shared',
     ])
@@ -869,18 +869,18 @@ describe('/resume', () => {
     const answer = await command('/resume old-session')
     await command('/stop')
     expect([answer, (await store.sessions.get(id))?.sessionId]).toEqual([
-      'The next message goes on in the session of claude in which was asked: Old\nWhat runs now goes on as it began.',
+      'The next message resumes this claude session: Old\nThe running turn is not affected.',
       'old-session',
     ])
   })
 
   it.each([
-    ['3', 'There is no session 3 here. /sessions lists those there are.'],
-    ['0', 'There is no session 0 here. /sessions lists those there are.'],
-    ['aaa', 'There is no session aaa here. /sessions lists those there are.'],
-    ['%%%%', 'There is no session %%%% here. /sessions lists those there are.'],
+    ['3', 'There is no session 3 here. /sessions lists them.'],
+    ['0', 'There is no session 0 here. /sessions lists them.'],
+    ['aaa', 'There is no session aaa here. /sessions lists them.'],
+    ['%%%%', 'There is no session %%%% here. /sessions lists them.'],
     ['aaaa', 'More than one session begins with aaaa. Type more of its id, or its number in /sessions.'],
-    ['aaaa-2', 'This conversation goes on in that session already.'],
+    ['aaaa-2', 'This conversation already uses that session.'],
   ])('%s: says what is wrong', async (wanted, words) => {
     const { store, command, past } = await setup()
     await past('b', { sessionId: 'aaaa-1' })
@@ -892,7 +892,7 @@ describe('/resume', () => {
     const { command, past } = await setup()
     await past('b', { sessionId: 'of-pi', backend: 'pi' })
     expect(await command('/resume 1')).toEqual(
-      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" shows how to install it.',
     )
   })
 
@@ -916,7 +916,7 @@ describe('a project in a pod', () => {
     ]
     expect([...answers, await suggest('project')]).toEqual([
       `The project is web: the next message goes to claude in ${place}, in a fresh session.`,
-      `The project is web: claude works in ${place}.\nThere are:\nweb: ${place}`,
+      `The project is web: claude works in ${place}.\nAvailable:\nweb: ${place}`,
       `directory: ${place}`,
       [
         { label: `web: ${place}`, value: 'web' },
@@ -931,7 +931,7 @@ describe('a project in a pod', () => {
     const here = await command('/backend pi')
     await command('/project web')
     expect([here, await command('/backend pi'), (await suggest('backend', 'pi')).map(({ label }) => label)]).toEqual([
-      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" says how to install it.',
+      'pi is not installed where the gateway runs. "aetheel doctor --agent pi" shows how to install it.',
       'The next message goes to pi, in a fresh session.',
       ['pi'],
     ])
@@ -961,7 +961,7 @@ it('an unregistered agent is shown with its replacement', async () => {
   await command('/project site')
   const [agent, model] = (await command('/status')).split('\n')
   expect([agent, model, await command('/backend')]).toEqual([
-    'agent: claude, since cursor is not registered here',
+    'agent: claude (cursor is not registered here)',
     'model: large',
     'The agent is claude.',
   ])
@@ -976,7 +976,7 @@ describe('/project', () => {
     await command('/project site')
     expect([empty, await command('/project')]).toEqual([
       'No project: claude works in /work.',
-      'The project is site: codex works in /srv/site.\nThere are:\napp: /srv/app\nsite: /srv/site',
+      'The project is site: codex works in /srv/site.\nAvailable:\napp: /srv/app\nsite: /srv/site',
     ])
   })
 
@@ -1019,7 +1019,7 @@ describe('/project', () => {
     const { store, command, say, work } = await setup()
     await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await work((await say('one')).messageId)
-    expect((await command('/project site')).split('\n')[1]).toEqual('What runs now goes on as it began.')
+    expect((await command('/project site')).split('\n')[1]).toEqual('The running turn is not affected.')
   })
 
   it('lists the existing ones if there is none of that name', async () => {
@@ -1051,10 +1051,10 @@ describe('/usage', () => {
     ]).toEqual([
       [
         'here today (UTC): 1 turn, 60 s of work',
-        'here in 30 days: 2 turns, 2 min of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; $1.00 for 1 of them',
-        'all without a project in 30 days: 3 turns, 3 min of work; 2,400 tokens in, 600 out, cache 100,000 read and 80 written; $3.50 for 2 of them',
+        'here, last 30 days: 2 turns, 2 min of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; $1.00 for 1 of them',
+        'everything without a project, last 30 days: 3 turns, 3 min of work; 2,400 tokens in, 600 out, cache 100,000 read and 80 written; $3.50 for 2 of them',
       ].join('\n'),
-      'project site in 30 days: 1 turn, 60 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; $50.00',
+      'project site, last 30 days: 1 turn, 60 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; $50.00',
     ])
   })
 })
@@ -1064,7 +1064,7 @@ describe('what is suggested', () => {
     const { suggest } = await setup()
     expect([(await suggest('queue')).map(({ value }) => value), await suggest('queue', 'coll')]).toEqual([
       ['followup', 'collect', 'interrupt', 'steer', 'default'],
-      [{ label: 'collect: those that wait share the next turn', value: 'collect' }],
+      [{ label: 'collect: waiting messages share the next turn', value: 'collect' }],
     ])
   })
 
@@ -1160,7 +1160,7 @@ describe('the Stop button', () => {
     await work(messageId)
     const { text } = await commands.button('stop', messageId, 'bob')
     expect([text, (await store.inbox.get(messageId))?.state]).toEqual([
-      'Stopped claude after 0 s, in the middle of Bash: make. 1 more message waits.',
+      'Stopped claude after 0 s, during Bash: make. 1 more message is waiting.',
       'cancelled',
     ])
   })
@@ -1172,7 +1172,7 @@ describe('the Stop button', () => {
     await command('/stop')
     await work(next)
     expect([(await commands.button('stop', messageId, 'bob')).text, worker.active().length]).toEqual([
-      'That is finished already.',
+      'That has already finished.',
       1,
     ])
   })
@@ -1182,7 +1182,7 @@ describe('the Stop button', () => {
     await say('one')
     const { messageId } = await say('two')
     expect([(await commands.button('stop', messageId, 'bob')).text, (await store.inbox.get(messageId))?.state]).toEqual(
-      ['Dropped the message that waited. 1 more message waits.', 'dropped'],
+      ['Dropped the waiting message. 1 more message is waiting.', 'dropped'],
     )
   })
 
@@ -1192,7 +1192,7 @@ describe('the Stop button', () => {
     const other = queueOf('g2')
     const work = await other.claim([CHANNEL])
     expect([(await commands.button('stop', messageId, 'bob')).text, work && (await other.renew(work))]).toEqual([
-      'Another gateway works on it and was asked to stop.',
+      'Another gateway is working on it and was asked to stop.',
       'cancelled',
     ])
   })
@@ -1203,7 +1203,7 @@ describe('the Stop button', () => {
     await fail(messageId)
     const answers = [await commands.button('stop', messageId, 'bob'), await commands.button('stop', 'none', 'bob')]
     expect([answers.map(({ text }) => text), (await store.inbox.get(messageId))?.state]).toEqual([
-      ['That is finished already.', 'That is finished already.'],
+      ['That has already finished.', 'That has already finished.'],
       'failed',
     ])
   })
@@ -1217,14 +1217,14 @@ describe('the Retry button', () => {
     await worker.stop(0)
     const answers = [await commands.button('retry', messageId, 'bob'), await commands.button('retry', messageId, 'bob')]
     expect([answers.map(({ text }) => text), (await store.inbox.get(messageId))?.state]).toEqual([
-      ['Taken up again.', 'It is taken up already.'],
+      ['Queued again.', 'It is already waiting or running.'],
       'open',
     ])
   })
 
   it.each([
-    ['/stop', 'It was taken out of the queue. Send it again to have it done.'],
-    ['/queue', 'It is taken up already.'],
+    ['/stop', 'It was removed from the queue. Send it again.'],
+    ['/queue', 'It is already waiting or running.'],
   ])('leaves a message alone after %s', async (line, words) => {
     const { commands, command, say } = await setup()
     const { messageId } = await say('one')

@@ -68,9 +68,9 @@ describe.concurrent("a command of the agent's own", () => {
     const before = await ask('/compact')
     await ask('Hello')
     const refused =
-      'A command of the agent could lift the limits of this project, so /review was not passed on. It needs an agent that may use all tools without asking, in a trusted project and without a command template.'
+      "/review was not passed on, because an agent's own commands could bypass the limits of this project. They need an agent that may use all tools without asking, a trusted project and no command template."
     expect([before, await ask('//review it'), await ask('/compact')]).toEqual([
-      'There is nothing to compact: no session has begun here.',
+      'There is nothing to compact: no session has started here.',
       refused,
       'claude ran /compact.',
     ])
@@ -80,8 +80,8 @@ describe.concurrent("a command of the agent's own", () => {
     const codex = await open(onTestFinished, { AGENT_BACKEND: 'codex' })
     const gemini = await open(onTestFinished, { AGENT_BACKEND: 'gemini' })
     expect([await codex.ask('//review it'), await gemini.ask('/compact')]).toEqual([
-      'codex knows no commands in messages, so /review was not passed on.',
-      'gemini has no /compact: it compacts a long conversation by itself. /new begins a fresh session.',
+      'codex does not accept commands in messages, so /review was not passed on.',
+      'gemini does not support /compact: it compacts long conversations itself. Use /new to start a fresh session.',
     ])
   })
 })

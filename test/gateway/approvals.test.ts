@@ -74,7 +74,7 @@ describe.concurrent('an agent that asks', () => {
       'Refused: Bash: make second',
       'Not done: The person who was asked has refused this.',
       false,
-      'Allowed, and the same from now on without a question: Bash: make first',
+      'Allowed, now and always: Bash: make first',
       'Done: make first',
       'Done: make first',
     ])
@@ -93,7 +93,7 @@ describe.concurrent('an agent that asks', () => {
     const told = await channel.host().onButton('allow', again.question?.id ?? '', 'ann')
     const states = (await gateway.store.approvals.list({}, 9)).map(({ state }) => state)
     expect([late.text, told.text, await answer(channel, 'a'), states.toSorted((a, b) => a.localeCompare(b))]).toEqual([
-      'Too late. It is not asked any more: the run has ended, or the agent goes on without it: Bash: make first',
+      'Too late. No longer asked: the run has ended, or the agent continued without it: Bash: make first',
       'Allowed: Bash: make first',
       'Done: make first',
       ['allowed', 'withdrawn'],
@@ -110,7 +110,7 @@ describe.concurrent('an agent that asks', () => {
     expect([told, approval?.state, await channel.command('a', '/approve')]).toEqual([
       expect.stringMatching(/^Stopped claude after \d+ s/),
       'withdrawn',
-      'Nothing waits for an answer here.',
+      'Nothing is waiting for approval here.',
     ])
   })
 

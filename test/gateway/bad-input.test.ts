@@ -251,7 +251,7 @@ describe('a message', () => {
     [
       'of 5 MB',
       'x'.repeat(5_000_000),
-      'The message is too long: 5000000 characters, of at most 1000000. Put it in a file and name the file.',
+      'The message is too long: 5000000 characters, at most 1000000 are allowed. Put it in a file and name the file.',
     ],
     ['of only spaces', ' \n\t\u00A0 ', 'The message is empty. Write what the agent should do.'],
     ['of nothing', '', 'The message is empty. Write what the agent should do.'],

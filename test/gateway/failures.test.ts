@@ -8,7 +8,7 @@ import { type RunningGateway, Stage } from '../kit/stage.js'
 import { STEPS_AGENT, steps } from '../kit/steps-agent.js'
 import { until } from '../kit/waiting.js'
 
-const PAUSED = 'Paused after 25 steps, the limit of one message. /continue goes on.'
+const PAUSED = 'Paused after 25 steps, the limit for one message. Use /continue to resume.'
 
 describe.concurrent('an agent that has used up its turns', () => {
   it('is answered with what it said, and goes on in its session when it is told to', async ({
@@ -46,9 +46,9 @@ describe.concurrent('an agent that has used up its turns', () => {
       before: 'Nothing is paused here.',
       answer: { text: 'The half is done.', notes: [PAUSED], canContinue: true, isError: false },
       deadLetters: [],
-      answers: ['It continues.', 'It was continued already.'],
+      answers: ['Continuing.', 'It has already been continued.'],
       after: 'Nothing is paused here.',
-      pressedAgain: { text: 'It was continued already.', isDone: true },
+      pressedAgain: { text: 'It has already been continued.', isDone: true },
       journal: [{ prompt: 'Continue where you stopped.', isResumed: true }],
       isSameSession: true,
       texts: ['You said: Continue where you stopped.'],
@@ -65,7 +65,7 @@ describe.concurrent('an agent that has used up its turns', () => {
     await expect.poll(() => channel.replies.length).toEqual(2)
     const pressed = await channel.host().onButton('continue', answer?.messageId ?? '', 'ann')
     expect([answer?.text, answer?.notes, pressed]).toEqual([
-      'Paused after 1 step, the limit of one message. /continue goes on.',
+      'Paused after 1 step, the limit for one message. Use /continue to resume.',
       [],
       { text: 'The conversation has moved on. Write what the agent should do next.', isDone: true },
     ])
@@ -131,7 +131,7 @@ describe.concurrent('an agent that does not remember the turn in which it paused
         { prompt: both, isResumed: false },
       ],
       both,
-      ['The earlier session was lost; this answer begins a fresh one and knows nothing from before.'],
+      ['The earlier session was lost; this answer starts a fresh one and remembers nothing from before.'],
     ])
   })
 })
@@ -168,7 +168,7 @@ describe.concurrent('a message that is tried again', () => {
     await expect.poll(() => channel.replies.length).toEqual(1)
     const [first, second] = stage.journal()
     expect([channel.texts(), second?.isResumed, first?.sessionId === second?.sessionId]).toEqual([
-      [expect.stringMatching(/^claude worked for \d+ s in 2 attempts without finishing, and was stopped\./)],
+      [expect.stringMatching(/^claude worked for \d+ s in 2 attempts without finishing and was stopped\./)],
       true,
       true,
     ])
@@ -177,7 +177,7 @@ describe.concurrent('a message that is tried again', () => {
   it('is not tried again once all attempts have taken as long as a message may', async ({ expect, onTestFinished }) => {
     const { channel } = await hangs(new Stage(onTestFinished), 'message.failed', { MESSAGE_TIMEOUT_MS: '1' })
     await expect.poll(() => channel.replies.length).toEqual(1)
-    expect(channel.texts()).toEqual([expect.stringMatching(/^claude worked for \d+ s, the limit of one turn,/)])
+    expect(channel.texts()).toEqual([expect.stringMatching(/^claude worked for \d+ s, the limit for one turn,/)])
   })
 
   it('can be stopped while it waits, and what it said stays readable', async ({ expect, onTestFinished }) => {
@@ -193,7 +193,7 @@ describe.concurrent('a message that is tried again', () => {
     const { events } = await gateway.store.events.page(run?.id ?? '', 0, { events: 100, bytes: 100_000 })
     const said = events.map(({ event }) => (event.type === 'output' ? event.content : '')).join('')
     expect([answer, message?.state, more, said]).toEqual([
-      'Dropped the message that waited.',
+      'Dropped the waiting message.',
       'dropped',
       [],
       'I begin.',

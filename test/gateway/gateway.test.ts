@@ -123,7 +123,7 @@ describe.concurrent('a gateway', () => {
     const { text, notes, isError } = channel.replies[1] ?? {}
     expect({ text, notes, isError }).toEqual({
       text: 'I do not know it yet.',
-      notes: ['The earlier session was lost; this answer begins a fresh one and knows nothing from before.'],
+      notes: ['The earlier session was lost; this answer starts a fresh one and remembers nothing from before.'],
       isError: false,
     })
   })
@@ -153,7 +153,7 @@ describe.concurrent('a gateway', () => {
         model: 'small',
         tools: 'Read',
         maxTurns: '3',
-        notes: ['The working directory has changed; this answer begins a fresh session there.'],
+        notes: ['The working directory has changed; this answer starts a fresh session there.'],
       },
     ])
   })
@@ -166,7 +166,7 @@ describe.concurrent('a gateway', () => {
     await channel.say('a', 'hello')
     await expect.poll(() => channel.replies.length).toEqual(2)
     const { text, isError, canRetry } = channel.replies[1] ?? {}
-    expect([text, isError, canRetry]).toEqual(['The project gone of this conversation is not known.', true, true])
+    expect([text, isError, canRetry]).toEqual(['The project gone of this conversation was not found.', true, true])
   })
 
   it("works with the current choices of a place's parent, in the operator's directory", async ({
@@ -240,7 +240,7 @@ describe.concurrent('a gateway', () => {
       messageId,
       attempt: 1,
     }
-    expect([answer, channel.replies]).toMatchObject([{ text: 'Taken up again.', isDone: true }, [failure, failure]])
+    expect([answer, channel.replies]).toMatchObject([{ text: 'Queued again.', isDone: true }, [failure, failure]])
   })
 
   it('ends the whole tree of an agent on /stop and is free for the next message', async ({
@@ -449,7 +449,7 @@ describe.concurrent('the agent that is chosen', () => {
     const config = stage.config(twilio, { inbound: { reply: { agent: { kind: 'claude' }, cwd } } })
     await expect(requireBackend(config, stage.environment, stage.log)).rejects.toMatchObject({
       code: 'config_invalid',
-      message: `The directory ${cwd} for messages from WhatsApp does not exist. Make it, or set inbound.reply.cwd to another.`,
+      message: `The directory ${cwd} for messages from WhatsApp does not exist. Create it, or set inbound.reply.cwd to an existing one.`,
     })
   })
 })

@@ -54,7 +54,7 @@ it('the person is told what is wrong with the pod', async (test) => {
   const [reply] = await until(() => channel.replies.length > 0 && channel.replies, 'a reply')
   const [run] = await gateway.store.runs.ofMessage(messageId)
   expect([reply?.text.split('\n')[0], run?.result?.failure?.podProblem]).toEqual([
-    'The cluster does not let the gateway work in the pod of this project.',
+    "The cluster does not allow the gateway to work in this project's pod.",
     'forbidden',
   ])
 })

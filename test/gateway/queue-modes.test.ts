@@ -70,8 +70,8 @@ describe.concurrent('a message that comes while the agent works', () => {
       during.includes('queue: working, 0 waiting'),
       (await gateway.store.inbox.get(second.messageId))?.state,
     ]).toEqual([
-      [['Told: one | two', ['This answers the message after it, too.']]],
-      ['The agent was told meanwhile: two'],
+      [['Told: one | two', ['This also answers the message after it.']]],
+      ['Passed on to the running agent: two'],
       true,
       'answered',
     ])

@@ -11,8 +11,8 @@ import { brokenInvariants } from '../contract/invariants.js'
 import { openTestStore } from '../kit/engines.js'
 import { failed, type Script, ScriptedBackend, succeeded } from '../kit/scripted-backend.js'
 
-const FRESH_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
-const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
+const FRESH_NOTE = 'The earlier session was lost; this answer starts a fresh one and remembers nothing from before.'
+const MOVED_NOTE = 'The working directory has changed; this answer starts a fresh session there.'
 const DIRECTORY = '/projects/here'
 
 const usage = {

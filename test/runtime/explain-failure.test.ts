@@ -14,18 +14,18 @@ const MINUTE_MS = 60_000
 
 /** What a person can do about each. */
 const NEXT_STEPS: Record<FailureReason, RegExp> = {
-  auth: /run ".+" there.*, or set .+ for the gateway\. Then try it again\./,
-  rate_limit: /Try it again later, or choose another agent with \/backend\./,
-  model_unknown: /Choose another with \/model, or the agent's own with \/model default\./,
-  prompt_too_long: /\/new begins a fresh session, .*; or send less at once\./,
+  auth: /run ".+" there.*, or set .+ for the gateway\. Then try again\./,
+  rate_limit: /Try again later, or choose another agent with \/backend\./,
+  model_unknown: /Choose another with \/model, or go back to the default with \/model default\./,
+  prompt_too_long: /Start a fresh session with \/new, .*, or send less at once\./,
   timeout: /Ask for a smaller step\./,
-  max_turns: /the limit of one message\./,
-  refused: /Say it in another way, begin a fresh session with \/new, or choose another model or agent/,
-  spawn: /"aetheel doctor --agent \w+" there says what is missing/,
-  exit: /try it again\. If it fails again, \/new begins a fresh session/,
-  no_result: /Look what is done already, then try it again\./,
-  session_lost: /Your next message begins a fresh one, which knows nothing from before\./,
-  cancelled: /try it again\./,
+  max_turns: /the limit for one message\./,
+  refused: /Rephrase it, start a fresh session with \/new, or choose another model or agent/,
+  spawn: /Run "aetheel doctor --agent \w+" there to see what is missing/,
+  exit: /try again\. If it fails again, start a fresh session with \/new/,
+  no_result: /Check what it already did, then try again\./,
+  session_lost: /Your next message starts a fresh one, which remembers nothing from before\./,
+  cancelled: /Send the message again/,
 }
 
 const REASONS = Object.keys(NEXT_STEPS) as FailureReason[]
@@ -47,26 +47,26 @@ describe('a login that is missing', () => {
     ['gemini', 'run "aetheel credentials set GEMINI_API_KEY" there, or set GEMINI_API_KEY for the gateway'],
     ['opencode', 'run "opencode auth login" there, or set the key of its model provider for the gateway'],
     ['pi', 'run "pi" there and type /login, or set the key of its model provider for the gateway'],
-    ['another', 'log in as its documentation says'],
+    ['another', 'log in as its documentation describes'],
   ])('of %s is explained with its own commands', (agent, advice) => {
     expect(explain('auth', { message: 'Not logged in' }, agent)).toEqual(
-      `${agent} is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ` +
-        `right: ${advice}. Then try it again.\n\nIt said: Not logged in`,
+      `${agent} is not logged in where the gateway runs, or its key was rejected. ` +
+        `To fix this, ${advice}. Then try again.\n\nIt said: Not logged in`,
     )
   })
 })
 
 describe('a limit', () => {
   it.each([
-    ['today', NOW + 80 * MINUTE_MS, ' until 13:50 UTC. Try it again after that'],
-    ['tomorrow', NOW + 720 * MINUTE_MS, ' until 2026-11-17 00:30 UTC. Try it again after that'],
-    ['soon', NOW + 34 * MINUTE_MS, '. Try it again in 34 min'],
-    ['already', NOW - 1, '. Try it again later'],
-    ['nobody knows when', undefined, '. Try it again later'],
+    ['today', NOW + 80 * MINUTE_MS, ' until 13:50 UTC. Try again after that'],
+    ['tomorrow', NOW + 720 * MINUTE_MS, ' until 2026-11-17 00:30 UTC. Try again after that'],
+    ['soon', NOW + 34 * MINUTE_MS, '. Try again in 34 min'],
+    ['already', NOW - 1, '. Try again later'],
+    ['nobody knows when', undefined, '. Try again later'],
   ])('that ends %s', (_, retryAt, words) => {
     const failure = { message: '', ...(retryAt !== undefined && { retryAt }) }
     expect(explain('rate_limit', failure)).toEqual(
-      `The limit of claude is reached${words}, or choose another agent with /backend.`,
+      `claude has reached its usage limit${words}, or choose another agent with /backend.`,
     )
   })
 })
@@ -75,34 +75,34 @@ describe('a time-out', () => {
   it.each([
     [
       'The agent did not finish within 1800 s.',
-      'claude worked for 30 min, the limit of one turn, and was stopped. What it had done by then stays done. ' +
-        'Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.',
+      'claude worked for 30 min, the limit for one turn, and was stopped. Changes it already made are kept. ' +
+        'Ask for a smaller step, or raise QUERY_TIMEOUT_MS.',
     ],
     [
       'The agent printed nothing for 600 s.',
-      'claude gave no sign of life for 10 min and was stopped. What it had done by then stays done. ' +
-        'To try once more, try it again; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.',
+      'claude produced no output for 10 min and was stopped. Changes it already made are kept. ' +
+        'Try again, or raise IDLE_TIMEOUT_MS if its work needs such pauses.',
     ],
     [
       'Something else',
-      'claude took too long and was stopped. What it had done by then stays done. Ask for a smaller step.',
+      'claude took too long and was stopped. Changes it already made are kept. Ask for a smaller step.',
     ],
   ])('of the words %j', (message, text) => {
     expect(explain('timeout', { message })).toEqual(text)
   })
 
   it.each([
-    ['did not finish within 6 s.', 'worked for 24 s in 4 attempts without finishing, and was stopped.'],
-    ['printed nothing for 6 s.', 'gave no sign of life for 6 s and was stopped, after 24 s in 4 attempts.'],
+    ['did not finish within 6 s.', 'worked for 24 s in 4 attempts without finishing and was stopped.'],
+    ['printed nothing for 6 s.', 'produced no output for 6 s and was stopped, after 24 s in 4 attempts.'],
   ])('after several attempts tells how long they took together: %s', (words, told) => {
     const failure: AgentFailure = { reason: 'timeout', message: `The agent ${words}`, report: '' }
     const text = explainFailure(failure, 'claude', NOW, { hasRun: true, attempts: 4, workedMs: 24_000 })
-    expect(text).toContain(`claude ${told} What it had done by then stays done.`)
+    expect(text).toContain(`claude ${told} Changes it already made are kept.`)
   })
 
   it.each<[string, Partial<AgentRequest>, string]>([
-    ['the whole turn', { timeoutMs: 1_000, idleTimeoutMs: 0 }, 'claude worked for 1 s, the limit of one turn'],
-    ['silence', { timeoutMs: 60_000, idleTimeoutMs: 1_000 }, 'claude gave no sign of life for 1 s'],
+    ['the whole turn', { timeoutMs: 1_000, idleTimeoutMs: 0 }, 'claude worked for 1 s, the limit for one turn'],
+    ['silence', { timeoutMs: 60_000, idleTimeoutMs: 1_000 }, 'claude produced no output for 1 s'],
   ])('of a real run is recognised: %s', async (_, limits, beginning) => {
     const failure = await failureOf({ prompt: 'hello', ...limits })
     expect(failure && explainFailure(failure, 'claude', NOW).slice(0, beginning.length)).toEqual(beginning)
@@ -111,23 +111,23 @@ describe('a time-out', () => {
 
 describe('a pod', () => {
   it.each<[PodProblem, string]>([
-    ['pod_not_found', 'The pod of this project is not there.'],
-    ['pod_not_running', 'The pod of this project is not ready for work.'],
-    ['pod_gone', 'The pod of this project went away while claude worked. What was not saved elsewhere may be lost.'],
-    ['container_not_found', 'The pod of this project has no such container.'],
-    ['cli_missing', 'claude cannot be started in the image of the pod of this project.'],
-    ['directory_missing', 'The directory of this project is not in its pod, or cannot be used there.'],
-    ['forbidden', 'The cluster does not let the gateway work in the pod of this project.'],
-    ['unreachable', 'The cluster of this project does not answer, or kubectl cannot be used where the gateway runs.'],
+    ['pod_not_found', "This project's pod was not found."],
+    ['pod_not_running', "This project's pod is not ready."],
+    ['pod_gone', "This project's pod disappeared while claude was working. Anything not saved elsewhere may be lost."],
+    ['container_not_found', "This project's pod has no such container."],
+    ['cli_missing', "claude cannot be started in the image of this project's pod."],
+    ['directory_missing', "This project's directory does not exist in its pod, or cannot be used there."],
+    ['forbidden', "The cluster does not allow the gateway to work in this project's pod."],
+    ['unreachable', "This project's cluster does not respond, or kubectl does not work where the gateway runs."],
     [
       'stream_lost',
-      'The connection to the pod of this project was lost while claude worked. What it had done by then stays done.',
+      "The connection to this project's pod was lost while claude was working. Changes it already made are kept.",
     ],
   ])('that has a problem, %s, is explained with what to do', (podProblem, words) => {
     const failure = { podProblem, message: 'It is so. Do this.' }
     expect([explain('spawn', failure), explain('timeout', failure)]).toEqual([
-      `${words}\n\nThe reason: It is so. Do this.`,
-      `${words}\n\nThe reason: It is so. Do this.`,
+      `${words}\n\nReason: It is so. Do this.`,
+      `${words}\n\nReason: It is so. Do this.`,
     ])
   })
 })
@@ -136,7 +136,7 @@ describe("the agent's own words", () => {
   it.each<[string, FailureReason, string, string]>([
     ['stand below', 'exit', 'API Error: 500', '\n\nIt said: API Error: 500'],
     ['are one block, without what acts on a screen', 'exit', '\n one\u001B\t\r\n\n\n two \n', '\n\nIt said: one\ntwo'],
-    ['are our own when it could not be started', 'spawn', 'It is not there.', '\n\nThe reason: It is not there.'],
+    ['are our own when it could not be started', 'spawn', 'It is not there.', '\n\nReason: It is not there.'],
     ['are left out when there are none', 'exit', ' \n ', ''],
     ['are left out when we stopped it', 'cancelled', 'Cancelled', ''],
     ['are shortened, not within a character', 'exit', `${'x'.repeat(498)}🙂y`, `\n\nIt said: ${'x'.repeat(498)}…`],
@@ -149,13 +149,13 @@ function explain(reason: FailureReason, failure: Partial<AgentFailure>, agent = 
   return explainFailure({ reason, message: 'Something', report: '', ...failure }, agent, NOW)
 }
 
-/** What stands below the explanation. */
+/** The text below the explanation. */
 function belowOf(text: string): string {
   const end = text.indexOf('\n\n')
   return end === -1 ? '' : text.slice(end)
 }
 
-/** Of an agent that only sleeps. */
+/** The failure of an agent that only sleeps. */
 async function failureOf(request: AgentRequest): Promise<AgentFailure | undefined> {
   const directory = temporaryDirectory()
   const cliPath = join(directory, 'claude')

@@ -122,7 +122,7 @@ describe('a hook that is a command', () => {
       for (let index = 0; index < MAX_WAITING_CALLS + 5; index += 1) hooks.fire('run-finished', {})
       await hooks.drained()
     }
-    const dropped = ['hook.dropped', { hook: 'run-finished', target: 'sh', reason: '100 calls of it wait already' }]
+    const dropped = ['hook.dropped', { hook: 'run-finished', target: 'sh', reason: '100 calls are already waiting' }]
     expect({ calls: read('calls').length / 2, warnings }).toEqual({
       calls: 2 * MAX_WAITING_CALLS,
       warnings: [dropped, dropped],
@@ -141,7 +141,7 @@ describe('a hook that is a command', () => {
       calls: 'x\n',
       alive: [],
       warnings: [
-        ['hook.dropped', { hook: 'run-finished', target: 'sh', reason: 'the gateway stops while 2 calls of it wait' }],
+        ['hook.dropped', { hook: 'run-finished', target: 'sh', reason: 'the gateway stopped while 2 calls were waiting' }],
         ['hook.failed', { hook: 'run-finished', reason: 'sh was stopped' }],
       ],
     })

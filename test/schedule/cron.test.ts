@@ -187,7 +187,7 @@ describe('a cron job', () => {
     await stage.add()
     for (let count = 0; count < 10; count += 1) await stage.write()
     await tick(SLOT)
-    expect(await problem()).toEqual(expect.stringContaining('10 messages wait in this conversation already'))
+    expect(await problem()).toEqual(expect.stringContaining('10 messages are already waiting in this conversation'))
   })
 
   it('that cannot be read does not keep the others waiting', async () => {

@@ -184,7 +184,7 @@ describe('files of a message', () => {
     const taken = await host.onMessage(message('1', { projectId: 'web', files }))
     const alone = await host.onMessage(message('2', { projectId: 'web', files, text: '' }))
     const note =
-      'Not passed on, since the agent works in the pod web-0 (namespace agents), where files cannot be put yet: "a.txt", "b .txt". Put them there yourself, and name their paths.'
+      'Not passed on: "a.txt", "b .txt". The agent works in the pod web-0 (namespace agents), which cannot receive files yet. Copy them there yourself and name their paths.'
     expect([taken, alone, await textOf(taken), files.map(({ reads }) => reads), existsSync(there)]).toEqual([
       { ...taken, status: 'accepted', notes: [note] },
       { ...alone, status: 'refused', reason: note },

@@ -23,7 +23,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
   const sent: OutgoingReply[] = []
   const told: Array<[string, string, string | undefined]> = []
   const steps: string[] = []
-  /** How often a reply was postponed, and recorded so. */
+  /** How often a postponed reply was recorded. */
   const put = { off: 0 }
   let looks = 0
   const channel: Channel = {
@@ -285,7 +285,7 @@ describe('a reply', () => {
     await expect.poll(() => signals[0]?.aborted).toEqual(true)
     await expect
       .poll(async () => (await outbox.get('r1'))?.problem)
-      .toEqual('The channel did not take it within 0.05 s')
+      .toEqual('The channel did not accept it within 0.05 s')
     clock.now += 1_000
     await look()
     await expect.poll(() => attempts.length).toEqual(2)

@@ -333,7 +333,7 @@ async function setup(engine: TestEngine, mode: QueueMode) {
     store,
     clock,
     queue,
-    /** That of another gateway on the same database. */
+    /** The queue of another gateway on the same database. */
     other,
     sayFully,
     say: async (text: string, message?: Partial<IncomingMessage>) => (await sayFully(text, message)).messageId,

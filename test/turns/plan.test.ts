@@ -18,7 +18,7 @@ it('a command of a cron job that was cut off is done again by its name', () => {
   const work = { conversation: {}, message, wasInterrupted: true } as Work
   const config = loadConfig({ HOME: '/home/ada' })
   expect(() => planTurn(work, { config } as PlanDependencies)).toThrow(
-    'The gateway ended while the command ran, so it was cut off. Look what is done already, then do it again with: aetheel cron run backup.',
+    'The gateway stopped while the command ran, so it was cut off. Check what it already did, then run it again with: aetheel cron run backup.',
   )
 })
 

@@ -1,5 +1,5 @@
-// The queue as one would explain it: lines of messages, of which the first may be in somebody's hands. No fences, no
-// tables. What the queue does with two gateways is compared with it after every step.
+// A simple model of the queue: lines of messages, the first of which a gateway may hold. No fences, no tables. After
+// every step, what the real queue did with two gateways is compared with it.
 
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
@@ -21,20 +21,20 @@ interface ModelMessage {
   address: string
   text: string
   state: MessageState
-  /** Its holder, even if the lease has ended and nobody else claimed it. */
+  /** Its holder, even if the lease has expired, until another gateway claims it. */
   holder: Hold | undefined
-  /** When it may be taken. Only that of the first in a line counts. */
+  /** When it may be claimed. Only matters for the first in a line. */
   dueAt: number
   failures: number
   interruptions: number
   isCancelled: boolean
   lastRun: 'none' | 'running' | 'ended' | 'interrupted'
   wasRetried: boolean
-  /** The one it is answered with. */
+  /** The message it is answered together with. */
   carrier: ModelMessage | undefined
 }
 
-/** What a worker believes to have. */
+/** What a worker believes it holds. */
 interface Hold {
   message: ModelMessage
   worker: number
@@ -47,7 +47,7 @@ export type SettlementKind = Settlement['kind']
 export class QueueModel {
   #now = 1_000
   readonly #messages: ModelMessage[] = []
-  /** What is open, in the order in which it must be answered. */
+  /** Open messages, in the order in which they must be answered. */
   readonly #lines = new Map<string, ModelMessage[]>(ADDRESSES.map((address) => [address, []]))
   readonly #replies = new Map<string, string[]>(ADDRESSES.map((address) => [address, []]))
   readonly #sessions = new Map<string, string>()
@@ -88,7 +88,7 @@ export class QueueModel {
           status: 'refused',
           messageId: id,
           conversationId,
-          reason: expect.stringContaining(`${waiting} messages wait`),
+          reason: expect.stringContaining(`${waiting} messages are already waiting`),
         }
       : {
           ...{ status: 'accepted', messageId: id, conversationId, position: ahead, notes: [] },
@@ -132,7 +132,7 @@ export class QueueModel {
     this.#conversations.set(address, await this.#conversationId(address))
   }
 
-  /** Whether there was anything. */
+  /** Returns whether there was one. */
   async claim(worker: number, beginsRun: boolean): Promise<boolean> {
     const due = [...this.#lines.values()].flatMap(([first]) => (first && first.dueAt <= this.#now ? [first] : []))
     const longest = due.filter(({ dueAt }) => dueAt === Math.min(...due.map((message) => message.dueAt)))
@@ -146,7 +146,7 @@ export class QueueModel {
       mustBe(work, undefined)
       return false
     }
-    // The first of its conversation, in nobody's hands by right, and due longest.
+    // The first of its conversation, without a valid lease, and due longest.
     const message = longest.find(({ id }) => id === work?.message.id)
     if (!message || !work) {
       throw new Error(`Claimed was ${work?.message.id}, not one of ${longest.map(({ id }) => id).join(', ')}`)
@@ -186,7 +186,7 @@ export class QueueModel {
     mustBe(await this.#queue(worker).renew(hold.work), this.#renewed(hold))
   }
 
-  /** A worker steers its agent with what waits: the agent accepts it or not, or the outcome stays unknown. */
+  /** A worker steers its agent with a waiting message: the agent accepts it or not, or the outcome stays unknown. */
   async steer(worker: number, pick: number, isTaken: boolean | undefined): Promise<void> {
     const hold = at(this.#holds[worker], pick)
     if (!hold) return
@@ -232,7 +232,7 @@ export class QueueModel {
     if (kind !== 'cancelled') this.#reply(message, kind)
   }
 
-  /** Its gateway is gone; `isNoticed` when another one knows. */
+  /** Its gateway is gone; `isNoticed` if another one knows. */
   async crash(worker: number, isNoticed: boolean): Promise<void> {
     this.#holds[worker] = []
     if (!isNoticed) return
@@ -240,7 +240,7 @@ export class QueueModel {
     for (const [first] of this.#lines.values()) if (first?.holder?.worker === worker) first.dueAt = this.#now
   }
 
-  /** Of a message, or of one that has not come yet. An empty text is none. */
+  /** Edits a message, or one that has not arrived yet. An empty text is ignored. */
   async edit(worker: number, pick: number, isEmpty: boolean): Promise<void> {
     const message = at([...this.#messages, undefined], pick)
     const platformId = message?.platformId ?? this.#platformId(this.#messages.length)
@@ -307,7 +307,7 @@ export class QueueModel {
     )
   }
 
-  /** Nothing lost, nothing twice, everything in its place. */
+  /** Checks that nothing is lost, duplicated or out of order. */
   async compare(): Promise<void> {
     const open = (await this.store.inbox.listOpen(1_000)).filter(({ channel }) => channel === this.channel)
     for (const address of ADDRESSES) {
@@ -369,7 +369,7 @@ export class QueueModel {
     return settlements[kind]
   }
 
-  /** What could be answered with the first of its conversation. */
+  /** The messages that could be answered with the first of their conversation. */
   #nextToJoin({ address }: ModelMessage): ModelMessage | undefined {
     const [, next] = this.#line(address)
     return next?.wasRetried ? undefined : next
@@ -381,7 +381,7 @@ export class QueueModel {
     message.carrier = carrier
   }
 
-  /** Back behind the one they came with. */
+  /** Puts them back behind the message they were merged into. */
   #unmerge(carrier: ModelMessage, messages: ModelMessage[]): void {
     const line = this.#line(carrier.address)
     line.splice(line.indexOf(carrier) + 1, 0, ...messages)
@@ -403,7 +403,7 @@ export class QueueModel {
   }
 
   #reply({ id, address }: ModelMessage, what: string): void {
-    // A refusal begins with how many wait.
+    // A refusal begins with the number of waiting messages.
     this.#replies.get(address)?.push(`${id} ${what}`)
   }
 
@@ -432,7 +432,7 @@ export class QueueModel {
   }
 }
 
-/** What it says when it comes, however often. */
+/** Its text, the same on every delivery. */
 function textOf(platformId: string): string {
   return `Hello ${platformId}`
 }

@@ -1,4 +1,4 @@
-// The queue against its model, by random steps of two gateways that renew, lose, crash and come back too late.
+// Compares the queue with its model, in random steps of two gateways that renew, lose, crash and come back too late.
 
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { ADDRESSES, LEASE_MS, QueueModel, type SettlementKind } from './queue-mo
 /** Each query of PostgreSQL is a round trip. */
 const RUNS = { sqlite: 150, postgres: 30 }
 const MAX_COMMANDS = 40
-/** Long enough to make a failure small before it is shown. */
+/** Long enough to shrink a failure before it is reported. */
 const TIMEOUT_MS = 300_000
 
 type Step = (model: QueueModel) => Promise<void> | void
@@ -62,7 +62,7 @@ const drop = pick.map((pick) => command(`drop ${pick}`, (model) => model.drop(pi
 const retry = pick.map((pick) => command(`retry dead letter ${pick}`, (model) => model.retryDeadLetter(pick)))
 const cancel = address.map((address) => command(`cancel in ${address}`, (model) => model.requestCancel(address)))
 
-/** What is named more than once comes more often. */
+/** Steps listed more than once are more frequent. */
 const commands = [
   ...[enqueue, enqueue, enqueue, redeliver],
   ...[claim, claim, claim, renew],

@@ -107,7 +107,7 @@ describeEngines('the queue', (engine) => {
       ['an empty message', '', /is empty/],
       ['one of only spaces', ' \n\t\u00A0 ', /is empty/],
       ['one of only NUL', '\0\0', /is empty/],
-      ['one of 5 MB', 'x'.repeat(5_000_000), /too long: 5000000 characters, of at most 1000000\. Put it in a file/],
+      ['one of 5 MB', 'x'.repeat(5_000_000), /too long: 5000000 characters, at most 1000000 are allowed\. Put it in a file/],
     ])('refuses %s, and the person is told why', async (_, text, reason) => {
       const { say, store } = await setup(engine)
       const refused = await say('one', { text })
@@ -144,7 +144,7 @@ describeEngines('the queue', (engine) => {
       const [told] = await store.outbox.history(refused.conversationId, 9)
       expect([refused.status, reasonOf(refused), told?.reply.text, other.status]).toEqual([
         'refused',
-        '3 messages wait in this conversation already, so this one was not taken. Send it again later.',
+        '3 messages are already waiting in this conversation, so this one was not accepted. Send it again later.',
         reasonOf(refused),
         'accepted',
       ])
@@ -840,7 +840,7 @@ interface Stage {
   store: Store
   clock: { now: number }
   queue: Queue
-  /** That of another gateway on the same database. */
+  /** The queue of another gateway on the same database. */
   other: Queue
   say(platformId: string, message?: Partial<IncomingMessage>): Promise<Acceptance>
   take(queue?: Queue): Promise<Work>
@@ -898,7 +898,7 @@ async function statesOf(store: Store, messageIds: string[]): Promise<unknown[]> 
   return Promise.all(messageIds.map(async (id) => (await store.inbox.get(id))?.state))
 }
 
-/** All that a settlement may change. */
+/** Everything that a settlement may change. */
 async function snapshot(store: Store, conversationId: string): Promise<unknown> {
   return {
     messages: await store.inbox.history(conversationId, 99),

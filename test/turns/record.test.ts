@@ -48,7 +48,7 @@ function setup() {
   return { writer, shown, passedOn, warnings: log.warned, recorder }
 }
 
-/** Everything that waits only for promises is done then, but no timer has fired. */
+/** After it, all pending promises have settled, but no timer has fired. */
 async function allButTimers(): Promise<void> {
   for (let step = 0; step < 20; step += 1) await Promise.resolve()
 }

@@ -128,7 +128,7 @@ describeEngines('housekeeping', (engine) => {
     const run = afterEarlier(runOf(steps), workOf(messageId), earlier)
     const { outcome, events } = await begin(run)
     const message =
-      'An earlier run of this conversation was made in the pod web-0 (namespace agents), and whether it has ended cannot be seen, so no other is begun. Check that the cluster answers ("aetheel doctor" tells more), then try it again.'
+      'An earlier run of this conversation in the pod web-0 (namespace agents) may still be active, so no new one was started. Check that the cluster responds ("aetheel doctor" shows more), then try again.'
     expect([steps, outcome.result.failure, events, await onRecord(store, 'dead')]).toEqual([
       [],
       { reason: 'spawn', message, report: message, podProblem: 'unreachable' },
@@ -234,12 +234,12 @@ describeEngines('housekeeping', (engine) => {
   })
 })
 
-/** Of a message that is retried. */
+/** A message that is retried. */
 function workOf(messageId: string): Work {
   return { claim: { fence: 2 }, message: { id: messageId }, conversation: { id: 'some' }, cutOff: [] } as never
 }
 
-/** Of such a run, as far as visible from outside. */
+/** A process that looks like such a run's from outside. */
 async function startAgent(runId: string) {
   const env = { PATH: process.env['PATH'], [RUN_MARKER]: runId }
   const child = spawn('sleep', ['1000'], { env, stdio: 'ignore', detached: true })
@@ -266,7 +266,7 @@ async function setup(engine: TestEngine) {
   const self = { ...thisProcess(), id: 'self', startedAt: NOW + 1, seenAt: NOW }
   const queueOf = (gatewayId: string) =>
     queueOn(store, { gatewayId, leaseMs: DAY_MS, replyExpiryMs: DAY_MS, now: () => clock.now })
-  /** A message that a gateway works on, in a pod. */
+  /** A message that a gateway is working on in a pod. */
   const take = async (gatewayId: string, identity: ReturnType<typeof thisProcess>, address = 'a') => {
     await store.ledger.announceGateway({ ...identity, id: gatewayId, startedAt: NOW, seenAt: NOW })
     const queue = queueOf(gatewayId)

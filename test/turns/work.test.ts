@@ -23,7 +23,7 @@ const CHANNEL = 'test'
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)
 const SECRET = 'sk-0123456789'
 
-/** A turn that runs until the test ends it, or it is stopped. */
+/** A turn that runs until the test ends it or it is stopped. */
 interface OpenTurn {
   work: Work
   runId: string
@@ -99,7 +99,7 @@ async function setup(setupOptions: SetupOptions = {}) {
     turns,
     logged: log.warned,
     steps,
-    /** From elsewhere: the worker does not know of it. */
+    /** Accepts a message elsewhere, without notifying the worker. */
     leave: (address: string, text: string) =>
       queue.accept({ channel: CHANNEL, address, platformId: newId(), author: 'ann', text }),
     say: async (address: string, text: string) => {
@@ -134,7 +134,7 @@ function same<T>(value: T): T {
 
 const answer = (text: string, notes: string[] = []) => ({ text, notes, isError: false })
 
-/** What a person gets of a message that has failed for good. */
+/** The reply to a message that has finally failed. */
 const failure = (text: string, notes: string[] = []) => ({ text, notes, isError: true, canRetry: true })
 
 describe('what an adapter answers', () => {
@@ -157,7 +157,7 @@ describe('what an adapter answers', () => {
           const event = { channelId: conversation.id, prompt, workingDir: '/srv/site' }
           const outcome = await runtimes[0]?.runTurn(event, signal, listener)
           if (!outcome) throw new Error('There is no runtime')
-          // So that the person hears of the first failure.
+          // Without a retry, so that the person gets the first failure.
           return { ...outcome, isFinal: true }
         },
       }),
@@ -286,7 +286,7 @@ describe('a message that comes in', () => {
     listener.onEvent({ type: 'output', content: 'Hi', stream: 'stdout', timestamp: START })
     const refusal = await listener.mayBegin?.catch((error: GatewayError) => error.code)
     await expect.poll(() => worker.active()).toEqual([])
-    // What takes it up again is shown.
+    // The retry is shown.
     const isShown = shown.includes(runId)
     expect([problem, refusal, signal.aborted, isShown, settled]).toEqual([
       'store_unavailable',
@@ -399,7 +399,7 @@ class Gate {
     this.#open = resolve
   })
 
-  /** At its first time, or a later one. */
+  /** On the first call, or a later one. */
   after(queue: Queue, name: 'take' | 'settle', time = 1): Queue {
     const step = queue[name].bind(queue) as (...args: unknown[]) => Promise<unknown>
     let times = 0
@@ -859,7 +859,7 @@ describe('a turn that fails', () => {
       worker.wake()
     }
     const text =
-      'The limit of claude is reached. Try it again in 59 s, or choose another agent ' +
+      'claude has reached its usage limit. Try again in 59 s, or choose another agent ' +
       'with /backend.\n\nIt said: Slow down'
     expect([clock.now - START, await replies()]).toEqual([3 * 59_000, [failure(text)]])
   })
@@ -890,7 +890,7 @@ describe('a turn that fails', () => {
     const answered = await turn(2)
     answered.finish(succeeded('hi'))
     await idle()
-    const note = 'The limit of claude is reached. Your message waits, and is tried again at 04:04 UTC.'
+    const note = 'claude has reached its usage limit. Your message is waiting and will be retried at 04:04 UTC.'
     expect([wait, answered.work.claim.failures, await replies()]).toEqual([
       [{ state: 'ready', inMs: 3_605_000, failures: 0 }],
       0,
@@ -969,7 +969,7 @@ describe('a lease', () => {
     await say('a', 'hello')
     const { runId, signal, listener } = await turn(1)
     signal.addEventListener('abort', () => {
-      // Together, so that the last one waits to be written.
+      // At once, so that the last one is still waiting to be written.
       listener.onEvent({ type: 'thinking', content: 'Hm', timestamp: 1 })
       listener.onEvent({ type: 'complete', result: failed('cancelled', 'It was stopped.'), timestamp: 2 })
     })
@@ -1021,7 +1021,7 @@ describe('a lease', () => {
       clock.now += 30_000
     }
     worker.wake()
-    const text = 'The gateway ended 11 times while this was worked on.'
+    const text = 'The gateway stopped 11 times while working on this.'
     await expect.poll(replies).toEqual([failure(text)])
     expect(turns).toEqual([])
   })
@@ -1264,7 +1264,7 @@ describe('a heartbeat', () => {
   it('that has used up its turns is told about, and not as something to continue', async () => {
     const outcome = await beat(failed('max_turns', 'Reached the maximum number of turns (2).'))
     expect(outcome).toEqual({
-      replies: [answer('Stopped after 2 steps, the limit of one message.', ['A note.'])],
+      replies: [answer('Stopped after 2 steps, the limit for one message.', ['A note.'])],
       state: 'answered',
       waiting: [],
     })
@@ -1286,7 +1286,7 @@ it('a cron job that has used up its turns is told about by its name', async () =
   finish(failed('max_turns', 'Reached the maximum number of turns (2).'))
   await idle()
   expect(await replies()).toEqual([
-    answer('So far.', ['The job report: Stopped after 2 steps, the limit of one message.']),
+    answer('So far.', ['The job report: Stopped after 2 steps, the limit for one message.']),
   ])
 })
 
@@ -1354,7 +1354,7 @@ describe('messages that share a turn', () => {
     const { finish } = await turn(1)
     finish(succeeded('All done'))
     await idle()
-    expect(await replies()).toEqual([answer('All done', ['This answers the 2 messages after it, too.'])])
+    expect(await replies()).toEqual([answer('All done', ['This also answers the 2 messages after it.'])])
   })
 
   it('go to the agent while it works, in order, and appear in the events', async () => {
@@ -1378,8 +1378,8 @@ describe('messages that share a turn', () => {
     const states = await Promise.all([first, second, third].map(stateOf))
     expect([states, await replies(), events]).toEqual([
       ['answered', 'answered', 'answered'],
-      [answer('All done', ['This answers the 2 messages after it, too.'])],
-      ['The agent was told meanwhile: two', 'The agent was told meanwhile: use [secret]'],
+      [answer('All done', ['This also answers the 2 messages after it.'])],
+      ['Passed on to the running agent: two', 'Passed on to the running agent: use [secret]'],
     ])
   })
 

@@ -19,7 +19,7 @@ export interface Speaker {
 /**
  * Closed by default: without any list only the owners have access. Every configured list of places must match; of the
  * lists of people one match is enough, and if neither is configured, everyone there may talk. A person admitted by
- * `/allow` counts as listed, but closes no place that is open to everyone.
+ * `/allow` counts as listed, but does not close a place that is open to everyone.
  */
 export function mayTalk(
   speaker: Speaker,
@@ -52,23 +52,23 @@ function hasChannel({ channelIds }: Speaker, { channels }: AccessLists): boolean
 
 /** Tells a person how the owner can grant access, with the ids to copy. */
 export function howToGetAccess(speaker: Speaker, lists: AccessLists, { isAdmitted = false } = {}): string {
-  return `I answer only those whom my owner has let in. To let you in, they ${steps(speaker, lists, isAdmitted)}.`
+  return `I only answer people my owner has let in. To let you in, they can ${steps(speaker, lists, isAdmitted)}.`
 }
 
 function steps(speaker: Speaker, lists: AccessLists, isAdmitted: boolean): string {
   const { userId, guildId, channelIds } = speaker
   const allow = `type \`/allow ${userId}\``
-  const inFile = (entries: string): string => `add ${entries} in aetheel.json5 and start me again`
+  const inFile = (entries: string): string => `add ${entries} in aetheel.json5 and restart me`
   const channel = `this channel, \`${channelIds[0]}\`, to \`discordChannels\``
   if (guildId === undefined) return allow
   if (Object.values(lists).every((list: string[]) => list.length === 0)) {
-    return `${allow} here, or for everybody here ${inFile(channel)}`
+    return `${allow} here, or, to let everyone here in, ${inFile(channel)}`
   }
   const places = [
     ...(hasGuild(speaker, lists) ? [] : [`this server, \`${guildId}\`, to \`discordGuilds\``]),
     ...(hasChannel(speaker, lists) ? [] : [channel]),
   ]
-  // Where places alone grant access, nobody needs to be named.
+  // Where places by themselves grant access, people need not be listed.
   const needsName = lists.users.length + lists.roles.length > 0 && !lists.users.includes(userId) && !isAdmitted
   if (places.length === 0) return `${allow} here`
   return [inFile(places.join(' and ')), ...(needsName ? [allow] : [])].join(', then ')

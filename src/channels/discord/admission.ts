@@ -3,7 +3,7 @@ import type { Person } from '../types.js'
 
 export type Named = Person | { problem: string } | undefined
 
-/** Whom a message names: the first mention of somebody else than the bot, or an id. */
+/** Who a message names: the one person mentioned besides the bot, or an id. */
 export function personNamedIn({ content, mentions }: APIMessage, argument: string, botId: string): Named {
   const ids = Array.from(content.matchAll(/<@!?(\d+)>/g), ([, id = '']) => id).filter((id) => id !== botId)
   const named = [...ids, ...(/^\d{15,20}$/.test(argument) ? [argument] : [])]
@@ -15,17 +15,17 @@ export function personNamedIn({ content, mentions }: APIMessage, argument: strin
       mentions.find((user) => user.id === id),
     )
   if (argument === '') return undefined
-  if (/<@&\d+>/.test(content)) return { problem: 'That is a role. Roles are let in by discordRoles in aetheel.json5.' }
-  const advice = 'Choose the name that Discord offers after @, or write the id.'
-  return { problem: `It is not clear who is meant. ${advice}` }
+  if (/<@&\d+>/.test(content)) return { problem: 'That is a role. Add roles to discordRoles in aetheel.json5.' }
+  const advice = 'Choose a name that Discord suggests after @, or write the id.'
+  return { problem: `I cannot tell who you mean. ${advice}` }
 }
 
-/** Whom a slash command names. */
+/** Who a slash command names. */
 export function personChosenIn({ data }: APIChatInputApplicationCommandInteraction, id: string): Named {
   return id === '' ? undefined : personOf(id, data.resolved?.users?.[id])
 }
 
 function personOf(id: string, user: Pick<APIUser, 'username' | 'bot'> | undefined): Named {
-  if (user?.bot) return { problem: 'That is a bot. Bots are never answered.' }
+  if (user?.bot) return { problem: 'That is a bot. I never answer bots.' }
   return { id, name: user?.username ?? id }
 }

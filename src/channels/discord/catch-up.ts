@@ -34,7 +34,7 @@ interface Round {
   release: () => void
 }
 
-/** Older messages are not answered any more. */
+/** Older messages are no longer answered. */
 const MISSED_MS = 24 * 3_600_000
 /** Per channel; anyone who says more than that in a day is not waiting for an answer. */
 const MAX_MISSED = 1_000

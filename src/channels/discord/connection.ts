@@ -41,8 +41,8 @@ export class DiscordConnection {
       try {
         const identity = await abortable(signal, (own) => identify(api.rest, own))
         if (readsMessages(identity.application)) return identity
-        const where = `Switch "Message Content Intent" on at ${DEVELOPER_PORTAL}, on the page "Bot"`
-        throw new GatewayError('config_invalid', `The Discord bot may not read messages. ${where}, and start again.`)
+        const where = `Turn on "Message Content Intent" on the Bot page at ${DEVELOPER_PORTAL}`
+        throw new GatewayError('config_invalid', `The Discord bot may not read messages. ${where}, then start again.`)
       } catch (error) {
         if (error instanceof GatewayError || signal.aborted) throw error
         if (isRefusal(error)) {

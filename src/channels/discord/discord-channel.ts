@@ -43,7 +43,7 @@ export interface DiscordOptions {
   access: AccessLists
   /** Whether a mention in a channel opens a thread. */
   opensThreads: boolean
-  /** Whether a quiet line below an answer tells its model, time and cost. */
+  /** Whether a small line below an answer shows its model, time and cost. */
   hasFooter: boolean
   projectOf(channelId: string): string | undefined
   log: Log
@@ -142,7 +142,7 @@ export class DiscordChannel implements Channel {
     this.#mark(reply)
   }
 
-  /** A question and a wait for a limit end nothing. */
+  /** A question or a wait for a limit does not end the message. */
   #mark({
     address,
     messageId,
@@ -164,7 +164,7 @@ export class DiscordChannel implements Channel {
     if (event.type !== 'complete') return
     const isCancelled = event.result.failure?.reason === 'cancelled'
     if (isCancelled && this.#stopped.signal.aborted) {
-      this.#finish(messageId, progress.pause('⏸ goes on when the gateway is back'))
+      this.#finish(messageId, progress.pause('⏸ resumes when the gateway is back'))
       return
     }
     // If it was stopped, `forget` is called; otherwise another gateway takes it over, along with its progress message.

@@ -1,4 +1,4 @@
-// Who the bot is, and what to do when Discord does not say. Imports only types from discord.js, since "doctor" uses it
+// Finds out who the bot is, or why Discord does not say. Imports only types from discord.js, since "doctor" uses it
 // too.
 
 import type { APIApplication, APITeamMember, APIUser, REST, TeamMemberMembershipState } from 'discord.js'
@@ -21,7 +21,7 @@ export async function identify(rest: REST, signal?: AbortSignal): Promise<Identi
   if (typeof user?.id !== 'string' || typeof application?.id !== 'string') {
     throw new GatewayError(
       'config_invalid',
-      `What answers at ${rest.options.api} is not Discord: check discordApiUrl, and what stands between`,
+      `The server at ${rest.options.api} is not Discord: check discordApiUrl and any proxy in between`,
     )
   }
   return { user, application } as Identity
@@ -57,17 +57,17 @@ export function describeProblem(error: unknown, apiUrl: string): string {
   if (error instanceof GatewayError) return error.message
   const status = statusOf(error)
   if (isRefusal(error)) {
-    return `Discord refuses the token: take a new one from the page Bot of your application (${DEVELOPER_PORTAL})`
+    return `Discord rejected the token: get a new one on the Bot page of your application (${DEVELOPER_PORTAL})`
   }
   if (status !== undefined && status >= 500) {
-    return `Discord has trouble of its own (HTTP ${status}): try again later; https://discordstatus.com tells of it`
+    return `Discord is having problems (HTTP ${status}): see https://discordstatus.com, and try again later`
   }
   if (status !== undefined) return `Discord says: ${printable(messageOf(error))} (HTTP ${status})`
   const reason = networkReason(error)
   if (reason === undefined) {
-    return `${printable(messageOf(error))}: try again, and look at https://discordstatus.com when it stays so`
+    return `${printable(messageOf(error))}: try again, and see https://discordstatus.com if it persists`
   }
-  return `${new URL(apiUrl).host} cannot be reached (${reason}): check the network, a firewall and discordApiUrl`
+  return `${new URL(apiUrl).host} cannot be reached (${reason}): check the network, any firewall and discordApiUrl`
 }
 
 function statusOf(error: unknown): number | undefined {

@@ -1,4 +1,4 @@
-// Takes what people say to the bot to the gateway.
+// Passes what people say to the bot on to the gateway.
 
 import { wait } from '../../core/async.js'
 import { type APIInteraction, type APIMessage, escapeMarkdown } from 'discord.js'
@@ -101,7 +101,7 @@ export class Intake {
     const place = isThreaded ? inThread(here, facts, (await api.response(interaction)).id) : here
     const acceptance = await host.onMessage({ ...place, platformId: `interaction:${interaction.id}`, author, text })
     if (isThreaded) await destinations.open(place.address, threadName(text))
-    if (acceptance.status === 'refused') return 'That was not taken; the answer says why.'
+    if (acceptance.status === 'refused') return 'That was not accepted; the reply says why.'
     onAccepted(acceptance.messageId)
     return `${TAKEN} ${text}`
   }
@@ -110,7 +110,7 @@ export class Intake {
     return this.#placeOf(await this.options.channels.get(channel?.id ?? '', guild_id))
   }
 
-  /** Why the person has no access; undefined if they have. */
+  /** Why the person has no access; undefined if they have access. */
   async refusalOf({ channel, guild_id, member, user }: APIInteraction): Promise<string | undefined> {
     const facts = await this.options.channels.get(channel?.id ?? '', guild_id)
     const speaker = speakerOf((member?.user ?? user)?.id ?? '', member?.roles ?? [], facts)
@@ -121,8 +121,8 @@ export class Intake {
   admit(action: AdmissionAction, person: Named, by: Person): Promise<string> {
     const { host, ownerIds, access } = this.options
     const configuredAs = (id: string): string | undefined => {
-      if (ownerIds.includes(id)) return 'being my owner'
-      return access.users.includes(id) ? 'discordUsers' : undefined
+      if (ownerIds.includes(id)) return 'my owner'
+      return access.users.includes(id) ? 'listed in discordUsers' : undefined
     }
     const mayAdmit = ownerIds.includes(by.id)
     const request = { action, person, by: by.name, mayAdmit, configuredAs, admitters: 'Only my owner' }
@@ -199,7 +199,9 @@ export class Intake {
     void done.finally(() => this.#background.delete(done))
   }
 
-  /** For work on the store. Contract: rejects if the gateway stops first; the message is fetched again at the next start. */
+  /**
+   * For work on the store. Contract: rejects if the gateway stops first; the message is fetched again at the next start.
+   */
   async #retryUntilStopped<T>(work: () => Promise<T>): Promise<T> {
     const { signal, log } = this.options
     for (let hasFailed = false; ; hasFailed = true) {
@@ -229,7 +231,7 @@ export class Intake {
     this.#inBackground(this.#say(message, escapeMarkdown(answer), 'answer'))
   }
 
-  /** Rarely: someone who writes a lot need not read it every time. */
+  /** Rate-limited: someone who writes a lot need not read it every time. */
   #refuse(message: APIMessage, speaker: Speaker, refusal: string): void {
     const { now, log } = this.options
     const key = `${speaker.userId}:${message.channel_id}`

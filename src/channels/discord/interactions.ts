@@ -31,20 +31,20 @@ const MAX_SUGGESTIONS = 25
 const LABEL_CHARACTERS = 100
 /** Discord waits for three seconds. */
 const DECLINE_AFTER_MS = 1_000
-const STOPPING = 'The gateway is being stopped. Try it again when it is back.'
+const STOPPING = 'The gateway is stopping. Try again when it is back.'
 
 export interface AskCommand {
   interaction: APIChatInputApplicationCommandInteraction
   author: string
   text: string
-  /** It opens no thread. */
+  /** Answers in place instead of opening a thread. */
   isHere?: boolean
 }
 
 interface InteractionOptions {
   api: DiscordApi
   host: ChannelHost
-  /** Why the person has no access; undefined if they have. */
+  /** Why the person has no access; undefined if they have access. */
   refusalOf(interaction: APIInteraction): Promise<string | undefined>
   placeOf(interaction: APIInteraction): Promise<Place>
   /** Carries out `/allow` or `/disallow`; returns the answer for the person. */
@@ -86,7 +86,7 @@ export class Interactions {
     const { ApplicationCommand, MessageComponent } = InteractionType
     if (interaction.type !== ApplicationCommand && interaction.type !== MessageComponent) return
     try {
-      // Another gateway, which goes on, claims it before.
+      // A gateway that keeps running claims it first.
       await wait(DECLINE_AFTER_MS)
       if (!(await host.claim(`interaction:${interaction.id}`))) return
       await api.respond(interaction, {
@@ -136,7 +136,7 @@ export class Interactions {
     })
   }
 
-  /** Discord waits three seconds for a first response, which announces that the answer will follow. */
+  /** Discord waits three seconds for a first response, so one that defers the answer is sent at once. */
   async #answer(
     interaction: APIApplicationCommandInteraction | APIMessageComponentInteraction,
     isPrivate: boolean,
@@ -221,7 +221,7 @@ function firstOption({
 }
 
 function nameOf(interaction: APIInteraction): string {
-  return userOf(interaction)?.username ?? 'somebody'
+  return userOf(interaction)?.username ?? 'someone'
 }
 
 function userOf({ member, user }: APIInteraction): APIUser | undefined {

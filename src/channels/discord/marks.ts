@@ -1,5 +1,5 @@
-// The reaction on a person's message: taken, answered, failed or stopped. Best effort: nothing waits for it, and after a
-// crash an old one may stay.
+// The reaction on a person's message: accepted, answered, failed or stopped. Best effort: nothing waits for it, and an
+// old one may remain after a crash.
 
 import { Lanes, wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
@@ -14,11 +14,11 @@ const OUTCOMES = { answered: '✅', failed: '❌', stopped: '⏹️' }
 
 export type Outcome = keyof typeof OUTCOMES
 
-/** Discord takes a reaction in a channel every quarter of a second, whether it comes or goes. */
+/** Discord accepts one reaction change per channel every quarter of a second. */
 const PAUSE_MS = 300
 
 export class Marks {
-  /** One request after the other in each channel. */
+  /** One request at a time in each channel. */
   readonly #lanes = new Lanes()
   /** When the last request was made, by channel. */
   readonly #askedAt = new Map<string, number>()
@@ -62,7 +62,7 @@ export class Marks {
     for (const other of earlier) await this.#ask(channelId, () => this.api.unreact(channelId, messageId, other))
   }
 
-  /** Keeps apart what Discord counts together and discord.js does not. */
+  /** Spaces requests that share a rate limit at Discord, which discord.js does not know. */
   #ask(channelId: string, request: () => Promise<void>): Promise<void> {
     return this.#lanes.run(`channel:${channelId}`, async () => {
       const dueAt = (this.#askedAt.get(channelId) ?? 0) + PAUSE_MS
@@ -77,7 +77,7 @@ export class Marks {
     })
   }
 
-  /** One change of a message after the other. */
+  /** One change at a time for each message. */
   #inBackground(messageId: string, change: () => Promise<void>): void {
     this.#lanes.run(`message:${messageId}`, change).catch((error: unknown) => {
       this.log.debug('discord.not-marked', { messageId, error: messageOf(error) })
@@ -85,8 +85,10 @@ export class Marks {
   }
 }
 
-/** Where the message may be. One that opened a thread has its id, and is in the channel, as are replies where no thread could
- *  be used. */
+/**
+ * The channels the message may be in. One that opened a thread has the id of that thread, and is in its channel, as are
+ * replies where no thread could be used.
+ */
 function placesOf(address: string, messageId: string): string[] {
   const { channelId, threadId } = readAddress(address)
   return threadId === undefined || threadId === messageId ? [channelId] : [threadId, channelId]

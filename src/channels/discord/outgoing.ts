@@ -28,8 +28,8 @@ const MAX_FILES = 10
 const REQUEST_TOO_LARGE = 40005
 /** Why an answer is sent without its files. */
 const FILE_PROBLEMS = new Map<number | undefined, string>([
-  [REQUEST_TOO_LARGE, 'Discord takes no files of this size'],
-  [MISSING_PERMISSIONS, 'Not sent, since I need the permission Attach Files here'],
+  [REQUEST_TOO_LARGE, 'Not sent, because Discord does not accept files of this size'],
+  [MISSING_PERMISSIONS, 'Not sent, because I need the Attach Files permission here'],
 ])
 /** How far Discord's clock and ours may be apart. */
 const CLOCK_SKEW_MS = 5_000
@@ -79,7 +79,7 @@ export async function postReply(reply: OutgoingReply, options: PostOptions): Pro
   const { address, idempotencyKey, attempt, createdAt, platformId } = reply
   const buttons = buttonsOf(reply)
   const parts = await partsOf(reply, host, signal)
-  // If aborted, files that could not be fetched are no news for the person: the next attempt fetches them.
+  // If aborted, do not report files that could not be fetched: the next attempt fetches them.
   signal.throwIfAborted()
   // Nonces identify a part exactly; its text is only a guess.
   const isGuessed = attempt > 1 && now() - createdAt > NONCE_MS
@@ -115,7 +115,7 @@ async function postPart(
   attempt: number,
   post: (message: RESTPostAPIChannelMessageJSONBody, files?: RawFile[]) => Promise<APIMessage>,
 ): Promise<APIMessage> {
-  let problem = attempt > FILE_ATTEMPTS ? 'Not sent, since the network did not take it' : undefined
+  let problem = attempt > FILE_ATTEMPTS ? 'Not sent, because the upload failed' : undefined
   if (files.length === 0 || problem === undefined) {
     try {
       return await post(message, files)
@@ -143,14 +143,14 @@ export async function partsOf(reply: OutgoingReply, host: FileOpener, signal: Ab
   const mark = !reply.isError ? '' : /^[\p{L}\p{N}]/u.test(text) ? '⚠️ ' : '⚠️\n'
   const attached = [...files.map(({ name, content }) => ({ name, data: content })), ...opened.files]
   const said = [`${mark}${text}`, ...notes].filter((part) => part.trim() !== '')
-  if (said.length === 0 && attached.length === 0) said.push('-# The agent answered without a text.')
+  if (said.length === 0 && attached.length === 0) said.push('-# The agent answered without text.')
   const footer = reply.footer === undefined ? [] : [`-# ${plainLine(reply.footer)}`]
   const whole = [...said, ...footer].join('\n\n')
   const contents = chunkMarkdown(whole, MESSAGE_CHARACTERS)
   if (contents.length > MAX_PARTS) {
     const [beginning = ''] = chunkMarkdown(`${mark}${text}`, MESSAGE_CHARACTERS - 100)
     const rest = chunkMarkdown([...notes, ...footer].join('\n'), MESSAGE_CHARACTERS)
-    contents.splice(0, contents.length, `${beginning}\n-# … The whole answer is in answer.md.`, ...rest)
+    contents.splice(0, contents.length, `${beginning}\n-# … The full answer is in answer.md.`, ...rest)
     attached.splice(0, files.length, { name: 'answer.md', data: reply.text })
   }
   if (contents.length === 0) contents.push('')
@@ -189,7 +189,7 @@ async function openAll(
   const problems: string[] = []
   const unsent = wanted.slice(MAX_FILES).map((file) => ('url' in file ? file.url : file.path))
   if (unsent.length > 0)
-    problems.push(`A message takes ${MAX_FILES} files, so these were not sent: ${unsent.join(', ')}`)
+    problems.push(`A message holds at most ${MAX_FILES} files, so these were not sent: ${unsent.join(', ')}`)
   // In parallel: each download may take the full time allowed.
   const opened = await Promise.allSettled(
     wanted.slice(0, MAX_FILES).map((file) => host.openFile(file, MAX_FILE_BYTES, signal)),
@@ -205,7 +205,7 @@ async function openAll(
 function waitNote({ waitsUntil }: OutgoingReply): string[] {
   if (waitsUntil === undefined) return []
   const seconds = Math.ceil(waitsUntil / 1000)
-  return [`That is <t:${seconds}:t> for you, <t:${seconds}:R>.`]
+  return [`That is <t:${seconds}:t> your time, <t:${seconds}:R>.`]
 }
 
 /** Our own messages, oldest first: in the thread, or in its channel if the thread could not be used. */

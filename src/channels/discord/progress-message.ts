@@ -1,4 +1,4 @@
-// What a person sees while an agent works: one message, edited as it goes and removed when the answer arrives.
+// What a person sees while an agent works: one message, edited as it works and removed when the answer arrives.
 
 import { abortable, wait } from '../../core/async.js'
 import { type APIMessage, MessageFlags } from 'discord.js'
@@ -62,7 +62,7 @@ export class ProgressMessage {
       if (!failure || failure.reason === 'max_turns') return this.stop()
       this.#stopTyping()
       // If there is no retry, the answer reports the failure and replaces this message.
-      this.#status = `⚠️ ${plainLine(failure.message)} · it is tried again`
+      this.#status = `⚠️ ${plainLine(failure.message)} · retrying`
     } else {
       this.#startTyping()
       if (event.type === 'output') this.#text += event.content

@@ -1,4 +1,4 @@
-// Takes what people write to the gateway, from the webhook and from Twilio's record alike.
+// Passes what people write on to the gateway, whether it comes from the webhook or from Twilio's record.
 //
 // Invariants:
 // - People without access leave only the message id in the store, get no answer, and cause no downloads.
@@ -214,12 +214,12 @@ export class Intake {
     if (!transcribe || !audio?.content) return undefined
     try {
       const transcript = await transcribe({ name: audio.file.name, content: audio.content, variables }, signal)
-      if (transcript.trim() === '') throw new GatewayError('request_invalid', 'nothing was understood.')
+      if (transcript.trim() === '') throw new GatewayError('request_invalid', 'no speech was recognised.')
       return { transcript: transcript.trim() }
     } catch (error) {
       if (signal.aborted) throw error
       log.warn('whatsapp.not-transcribed', { sid: variables.MessageSid, error: messageOf(error) })
-      return { problem: `The voice message could not be turned into text: ${messageOf(error)}` }
+      return { problem: `The voice message could not be transcribed: ${messageOf(error)}` }
     }
   }
 
@@ -241,9 +241,9 @@ export class Intake {
     const { host, settings } = this.options
     const isListed = (number: string): boolean => settings()?.allowFrom?.includes(number) ?? false
     const number = argument.replaceAll(/[\s()-]/g, '')
-    const person = isNumber(number) ? { id: number, name: number } : { problem: 'Write the number as +4915112345678.' }
-    const configuredAs = (id: string): string | undefined => (isListed(id) ? 'inbound.reply.allowFrom' : undefined)
-    const admitters = 'Only people whose numbers are in inbound.reply.allowFrom'
+    const person = isNumber(number) ? { id: number, name: number } : { problem: 'Write the number like +4915112345678.' }
+    const configuredAs = (id: string): string | undefined => (isListed(id) ? 'listed in inbound.reply.allowFrom' : undefined)
+    const admitters = 'Only people listed in inbound.reply.allowFrom'
     const named = argument === '' ? undefined : person
     return admit({ action, person: named, by, mayAdmit: isListed(by), configuredAs, admitters }, host.admissions)
   }

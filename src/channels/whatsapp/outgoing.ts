@@ -1,4 +1,4 @@
-// Gives an answer to Twilio exactly once, whatever happens on the way. Twilio accepts no idempotency key, so a later
+// Sends an answer to Twilio exactly once, whatever happens on the way. Twilio accepts no idempotency key, so a later
 // attempt first looks up what Twilio has already sent and continues from there. If Twilio cannot be asked, nothing is
 // sent.
 
@@ -51,7 +51,7 @@ const MAX_FILES = 10
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 const MAX_PICTURE_BYTES = 5 * 1024 * 1024
 const NO_LINKS =
-  'files go out by WhatsApp only when Twilio can fetch them: the operator must set publicUrl and twilioAuthToken'
+  'Twilio must be able to fetch files: the operator must set publicUrl and twilioAuthToken'
 
 /** Contract: as `Channel.send`. */
 export async function sendReply(reply: OutgoingReply, options: SendOptions): Promise<void> {
@@ -92,13 +92,13 @@ async function partsOf(reply: OutgoingReply, done: ReadonlySet<string>, options:
 
 function bodiesOf({ text, notes, isError, files = [] }: OutgoingReply): string[] {
   const whole = [`${isError ? '⚠️ ' : ''}${text}`, ...notes].filter((part) => part.trim() !== '').join('\n\n')
-  if (whole === '') return files.length > 0 ? [] : ['The agent answered without a text.']
+  if (whole === '') return files.length > 0 ? [] : ['The agent answered without text.']
   // A text that is not split stays as it is, even with an unclosed fence.
   if (whole.length <= MESSAGE_CHARACTERS) return [whole]
   const bodies = chunkMarkdown(whole, MESSAGE_CHARACTERS)
   if (bodies.length > MAX_TEXT_PARTS) {
     const missing = bodies.splice(MAX_TEXT_PARTS).reduce((sum, { length }) => sum + length, 0)
-    bodies.push(`… The answer has ${missing} characters more. Ask for the rest, or for less.`)
+    bodies.push(`… The answer is ${missing} characters longer. Ask for the rest, or for a shorter answer.`)
   }
   return bodies
 }
@@ -129,7 +129,7 @@ async function checkFiles(
   }
   const unsent = files.slice(MAX_FILES).map(displayName)
   if (unsent.length > 0)
-    problems.push(`An answer takes ${MAX_FILES} files, so these were not sent: ${unsent.join(', ')}`)
+    problems.push(`An answer holds at most ${MAX_FILES} files, so these were not sent: ${unsent.join(', ')}`)
   return { media, problems }
 }
 
@@ -159,7 +159,7 @@ export async function openSendable(
   if (type === undefined) {
     // Do not suggest another format for a file that may not be sent at all.
     await locateFile(file)
-    throw notSent(file, `WhatsApp takes ${SENDABLE} and no other files. Ask for it as a PDF or a picture.`)
+    throw notSent(file, `WhatsApp accepts only ${SENDABLE}. Ask for it as a PDF or a picture.`)
   }
   const limit = type.startsWith('image/') ? MAX_PICTURE_BYTES : MAX_FILE_BYTES
   const { name, content } = await openFile(file, Math.min(limit, maxFileBytes), signal)

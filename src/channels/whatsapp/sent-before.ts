@@ -1,4 +1,4 @@
-// Finds out what earlier attempts have already given to Twilio.
+// Finds out what earlier attempts have already sent to Twilio.
 
 import { wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
@@ -30,8 +30,8 @@ export async function sentBefore(reply: OutgoingReply, options: LookupOptions): 
     await wait(RECHECK_AFTER_MS, { signal: options.signal })
     return (await findSent(reply, options)).done
   } catch (error) {
-    const known = 'it is not known whether it was delivered'
-    throw new Error(`Twilio cannot be asked what an earlier attempt has sent, so ${known}: ${messageOf(error)}`, {
+    const unknown = 'it is not known whether it was delivered'
+    throw new Error(`Twilio did not say what an earlier attempt sent, so ${unknown}: ${messageOf(error)}`, {
       cause: error,
     })
   }

@@ -10,7 +10,7 @@ import { z } from 'zod'
 import type { ChannelHost } from '../types.js'
 import type { TwilioMessage } from './twilio-api.js'
 
-/** What is given to Twilio as one message. */
+/** What is sent to Twilio as one message. */
 export interface PartContent {
   replyId: string
   /** The keys of the text and the file in it. */
@@ -56,7 +56,7 @@ export class SentLog {
     return logSchema.parse(JSON.parse((await this.host.recall(keyOf(number))) ?? '[]'))
   }
 
-  /** Called before the part is given to Twilio. */
+  /** Called before the part is sent to Twilio. */
   begin(number: string, content: PartContent): Promise<void> {
     return this.#inTurn(async () => {
       const parts = await this.read(number)

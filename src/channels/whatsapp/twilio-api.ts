@@ -181,7 +181,7 @@ export class TwilioApi {
   #ownUrl(uri: string): string {
     const { apiUrl } = this.options
     const url = new URL(uri, `${apiUrl}/`)
-    if (url.origin !== new URL(apiUrl).origin) throw new Error('Twilio named a page that is not at its API')
+    if (url.origin !== new URL(apiUrl).origin) throw new Error('Twilio returned a page URL outside its API')
     return url.href
   }
 
@@ -196,8 +196,8 @@ export class TwilioApi {
         const answer = schema.safeParse(readJson(text))
         if (answer.success) return answer.data
         // A proxy or a captive portal may answer in Twilio's place.
-        const advice = 'check twilioApiUrl, and what is between.'
-        throw new Error(`What answers at ${new URL(url).origin} is not Twilio: ${advice}`)
+        const advice = 'check twilioApiUrl and any proxy in between.'
+        throw new Error(`The server at ${new URL(url).origin} is not Twilio: ${advice}`)
       }
       const waitMs = (retryAfter ?? attempt) * 1000
       if (status !== 429 || attempt === RATE_ATTEMPTS || waitMs > MAX_RATE_WAIT_MS) throw errorOf(status, text)
@@ -226,7 +226,7 @@ export class TwilioApi {
       })
     } catch (error) {
       const { cause } = error as Error
-      throw new Error(`Twilio was not reached: ${messageOf(cause ?? error)}`, { cause: error })
+      throw new Error(`Twilio could not be reached: ${messageOf(cause ?? error)}`, { cause: error })
     } finally {
       deadline.clear()
     }

@@ -32,52 +32,52 @@ export function undefinedIfGone(error: unknown): undefined {
 
 const RATE_CODES = new Set([14107, 20429, 63017, 63018])
 const CREDENTIALS =
-  'Twilio refuses the credentials. Copy the Account SID and the Auth Token (or API key and secret) from its console again'
+  'Twilio rejected the credentials. Copy the Account SID and the Auth Token (or API key and secret) from its console again'
 const TOO_MANY = 'Too many messages in a short time. Wait, then send it again'
-const MEDIA = 'WhatsApp did not take the file: its type, its size or its content is not one that it allows'
+const MEDIA = 'WhatsApp did not accept the file: its type, size or content is not allowed'
 
 const SENTENCES: ReadonlyMap<number, string> = new Map([
   [20003, CREDENTIALS],
-  [20008, 'These are test credentials of Twilio, which send nothing. Use those of the account itself'],
+  [20008, 'These are Twilio test credentials, which send nothing. Use the live ones'],
   [20404, 'Twilio does not know this account or message. Check the Account SID'],
-  [20429, 'Twilio is asked too often. Wait, then send it again'],
+  [20429, 'Too many requests to Twilio. Wait, then send it again'],
   [14107, TOO_MANY],
-  [21211, 'The number is no phone number. Check it'],
-  [21408, 'This account may not send to that country. Allow it in the console of Twilio: Messaging, Geo permissions'],
-  [21606, 'The number in twilioWhatsappFrom cannot send. Use one that is a WhatsApp sender of this account'],
-  [21608, 'A trial account of Twilio sends only to verified numbers. Verify the number in its console, or upgrade'],
-  [21610, 'This person has opted out by sending STOP. They must send START to the number of the gateway first'],
-  [21614, 'The number cannot get messages. Check it'],
-  [21617, 'The message is longer than Twilio takes'],
+  [21211, 'The number is not a valid phone number. Check it'],
+  [21408, 'This account may not send to that country. Allow it in the Twilio console: Messaging, Geo permissions'],
+  [21606, 'The number in twilioWhatsappFrom cannot send. Use a WhatsApp sender of this account'],
+  [21608, 'A Twilio trial account sends only to verified numbers. Verify the number in its console, or upgrade'],
+  [21610, 'This person opted out by sending STOP. They must send START to the number of the gateway first'],
+  [21614, 'The number cannot receive messages. Check it'],
+  [21617, 'The message is longer than Twilio allows'],
   [21620, 'Twilio cannot use the URL of the file. It must be public, and begin with https://'],
   [21910, 'Sender and recipient are of different kinds. twilioWhatsappFrom must be a WhatsApp sender of this account'],
-  [30007, 'The message was filtered as unwanted'],
+  [30007, 'The message was filtered as spam'],
   [30008, 'WhatsApp gave no reason. Send it again'],
   [63003, 'There is no WhatsApp account with this number. Check it'],
-  [63005, 'WhatsApp did not take the message as it is. Ask for a shorter or simpler answer'],
+  [63005, 'WhatsApp did not accept the message. Ask for a shorter or simpler answer'],
   [
     63007,
-    'The number in twilioWhatsappFrom is no WhatsApp sender of this account. Look it up in the console of Twilio',
+    'The number in twilioWhatsappFrom is not a WhatsApp sender of this account. Look it up in the Twilio console',
   ],
-  [63012, 'WhatsApp has trouble of its own. Send it again later'],
-  [63013, 'The message breaks the rules of WhatsApp'],
+  [63012, 'WhatsApp is having problems. Send it again later'],
+  [63013, 'The message violates WhatsApp policy'],
   [
     63015,
-    'This person has not joined the sandbox, or their three days in it are over. They must send "join <code>" to the number of the sandbox; the code is in the console of Twilio',
+    'This person has not joined the sandbox, or joined more than three days ago. They must send "join <code>" to the number of the sandbox; the code is in the Twilio console',
   ],
   [
     63016,
-    'Outside the 24-hour window of WhatsApp: the person must write first (or be sent an approved template); then "aetheel queue retry" sends it again',
+    'Outside the 24-hour window of WhatsApp: the person must write first (or be sent an approved template). Then send it again with "aetheel queue retry"',
   ],
   [63017, TOO_MANY],
   [63018, TOO_MANY],
   [63019, MEDIA],
   [63021, MEDIA],
-  [63024, 'The number cannot get WhatsApp messages: it has no account, or has not accepted the terms of WhatsApp'],
+  [63024, 'The number cannot receive WhatsApp messages: it has no account, or has not accepted the terms of WhatsApp'],
   [63032, 'WhatsApp does not allow messages to this person for now. Try again later'],
   [63049, 'Meta chose not to deliver it. Send it again later'],
-  [63051, 'The WhatsApp account of the gateway is locked. Look into the Business Manager of Meta'],
-  [63112, 'Meta has disabled the WhatsApp account of the gateway. Look into the Business Manager of Meta'],
+  [63051, 'The WhatsApp account of the gateway is locked. Check Meta Business Manager'],
+  [63112, 'Meta has disabled the WhatsApp account of the gateway. Check Meta Business Manager'],
 ])
 
 /** A sentence for the operator. `said` is Twilio's own wording. */

@@ -4,7 +4,7 @@
 // - A request comes from Twilio only if it is signed for the configured public URL.
 // - A webhook is answered with success once the message is stored, or if fetching its files takes longer than Twilio
 //   waits. Anything not stored by then, or that no webhook delivered, is found by polling.
-// - Each part of an answer is given to Twilio once, or reported as possibly delivered.
+// - Each part of an answer is sent to Twilio once, or reported as possibly delivered.
 
 import { setMaxListeners } from 'node:events'
 import { abortable, within } from '../../core/async.js'
@@ -181,8 +181,7 @@ export class WhatsAppChannel implements Channel {
     if (reply.messageId !== undefined) this.#typing.end(reply.messageId)
     const to = [reply.address, reply.author ?? ''].find(isNumber)
     if (to === undefined) {
-      const advice = 'Name the number of a person, as +4915112345678'
-      throw new GatewayError('undeliverable', `Nobody is named whom this could be sent to. ${advice}.`)
+      throw new GatewayError('undeliverable', 'There is no recipient. Give a phone number such as +4915112345678.')
     }
     const links = this.#links
     await sendReply(reply, {
@@ -233,7 +232,7 @@ export class WhatsAppChannel implements Channel {
         const form = new URLSearchParams(body.toString('utf8'))
         if (isSigned(authToken, headers['x-twilio-signature'] ?? '', url, form)) return handle(form, rest)
         this.#onUnsigned(path)
-        return { status: 403, body: 'This is not signed by Twilio for this gateway.' }
+        return { status: 403, body: 'This request is not signed by Twilio for this gateway.' }
       }
     const refused = (allow: string, body: string) => async () => ({ status: 405, headers: { allow }, body })
     const get = { method: 'GET', maxBytes: 0 } as const
@@ -253,7 +252,7 @@ export class WhatsAppChannel implements Channel {
     this.#unsigned += 1
     if (now() - this.#unsignedLoggedAt < LOG_UNSIGNED_EVERY_MS) return
     const advice =
-      'If it was Twilio: publicUrl must be the URL that Twilio calls, and twilioAuthToken that of the account'
+      'If this was Twilio, check that publicUrl is the URL it calls and twilioAuthToken belongs to the account'
     log.warn('whatsapp.not-signed', { path, count: this.#unsigned, advice })
     this.#unsignedLoggedAt = now()
     this.#unsigned = 0
@@ -272,7 +271,7 @@ export class WhatsAppChannel implements Channel {
       () => EMPTY_ANSWER,
       (error: unknown): PlatformResponse => {
         log.error('whatsapp.message-not-stored', { sid: incoming.sid, error: messageOf(error) })
-        return { status: 500, body: 'The message could not be stored. The gateway will ask for it again.' }
+        return { status: 500, body: 'The message could not be stored. The gateway will fetch it again.' }
       },
     )
     return (await within(ANSWER_WITHIN_MS, taken)) ?? EMPTY_ANSWER
@@ -311,4 +310,4 @@ export class WhatsAppChannel implements Channel {
   }
 }
 
-const NOT_FOUND: PlatformResponse = { status: 404, body: 'There is no such file, or no longer.' }
+const NOT_FOUND: PlatformResponse = { status: 404, body: 'The file was not found, or is no longer available.' }

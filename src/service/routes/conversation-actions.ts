@@ -193,7 +193,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       await requireMessage(id, messageId, store)
       await gateway.queue.retry(messageId, auditFor(request, now))
       gateway.wake()
-      return { is_change: true, text: 'Taken up again.' }
+      return { is_change: true, text: 'Queued again.' }
     },
   )
 }

@@ -1,4 +1,4 @@
-// The operator's templates: `{{Name}}` stands for a value from the message.
+// The operator's templates: `{{Name}}` is a placeholder for a value from the message.
 //
 // Invariants:
 // - A value is inserted once and never read as a template, and no shell ever sees it.
@@ -35,7 +35,7 @@ export function problemsOfTemplate(template: string): string[] {
   const broken = template.replaceAll(PLACEHOLDER, '').match(BROKEN_PLACEHOLDER) ?? []
   return [
     ...unknownNames(template).map(unknownProblem),
-    ...broken.map((place) => `${JSON.stringify(place)} stands for nothing. ${known()}`),
+    ...broken.map((place) => `${JSON.stringify(place)} is not a valid placeholder. ${known()}`),
   ]
 }
 
@@ -46,7 +46,7 @@ export function problemsOfArguments(elements: readonly string[]): string[] {
     ...new Set([
       ...elements.flatMap(problemsOfTemplate),
       ...chosen.map(
-        (element) => `${JSON.stringify(element)}: a message must not choose the option. Put it after "=", or alone.`,
+        (element) => `${JSON.stringify(element)}: a message must not choose the option. Put it after "=", or by itself.`,
       ),
     ]),
   ]
@@ -64,7 +64,7 @@ export function problemsOfCommand(command: readonly string[]): string[] {
     ...problemsOfArguments(command),
     ...(expansionOf(executable, {}) === executable
       ? []
-      : ['The executable must not come from a message: write its name.']),
+      : ['The executable must not come from a message. Write its name.']),
     ...problemsOfEnd(args),
   ]
 }
@@ -93,7 +93,7 @@ export function expandText(template: string, values: TemplateValues): string {
 /**
  * One argument per element.
  *
- * Contract: throws `request_invalid`, with a sentence for the person, if an inserted value would turn an argument into
+ * Contract: throws `request_invalid`, with a message for the person, if an inserted value would turn an argument into
  * an option or cannot be passed on a command line.
  */
 export function expandArguments(elements: readonly string[], values: TemplateValues): string[] {
@@ -101,8 +101,8 @@ export function expandArguments(elements: readonly string[], values: TemplateVal
     const argument = expandText(element, values)
     const problem = problemOf(element, argument)
     if (problem === undefined) return argument
-    const place = `in place of ${JSON.stringify(element)} of the command`
-    throw new GatewayError('request_invalid', `This was not given to the agent: ${place}, ${problem}`)
+    const place = `in ${JSON.stringify(element)} of the command`
+    throw new GatewayError('request_invalid', `This was not passed to the agent: ${place}, ${problem}`)
   })
 }
 
@@ -115,14 +115,14 @@ export function hasPlaceholder(elements: readonly string[], name?: TemplateName)
 
 function problemsOfEnd(elements: readonly string[]): string[] {
   if (!elements.includes('--')) return []
-  return ['"--" ends the options, and further ones of the agent come after it: leave it out.']
+  return ['Remove "--": it ends the options, and more options for the agent follow it.']
 }
 
 function problemOf(element: string, argument: string): string | undefined {
   if (argument.startsWith('-') && !element.startsWith('-')) {
-    return 'it would begin with "-" and be taken for an option. Begin it with another character.'
+    return 'it would begin with "-" and be read as an option. Begin it with another character.'
   }
-  if (argument.includes('\0')) return 'it would have a NUL in it. Leave that out.'
+  if (argument.includes('\0')) return 'it would contain a NUL character. Remove it.'
   if (Buffer.byteLength(argument) <= MAX_ARGUMENT_BYTES) return undefined
   return `it would be longer than ${MAX_ARGUMENT_BYTES} bytes. Send it in parts, or in a file.`
 }
@@ -136,7 +136,7 @@ function isTemplateName(name: string): name is TemplateName {
 }
 
 function unknownProblem(name: string): string {
-  return `{{${name}}} stands for nothing. ${known()}`
+  return `{{${name}}} is not a known placeholder. ${known()}`
 }
 
 function known(): string {

@@ -13,7 +13,7 @@ export interface RelayedTurn {
 }
 
 /**
- * Builds the prompt and the command for an agent as `inbound.reply` says.
+ * Builds the prompt and the command for an agent from `inbound.reply`.
  *
  * Contract: throws `request_invalid`, with a sentence for the person, if that is impossible.
  */

@@ -1,7 +1,7 @@
 import type { Reply } from '../../channels/types.js'
 import type { ReplyConfig } from '../../config/inbound.js'
 
-/** The answer as sent: with the prefix, unless the agent wrote it itself, and the configured file. */
+/** Adds the prefix, unless the agent wrote it itself, and the configured file. */
 export function finishReply(reply: Reply, config: Pick<ReplyConfig, 'responsePrefix' | 'mediaUrl'>): Reply {
   const { responsePrefix: prefix = '', mediaUrl } = config
   const hasPrefix = prefix === '' || reply.text === '' || reply.text.startsWith(prefix.trimEnd())

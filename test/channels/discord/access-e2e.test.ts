@@ -49,7 +49,7 @@ describe.concurrent('who may talk to the bot', () => {
     const { id } = discord.directChannel(ada)
     const said = discord.say(ada, id, 'hello')
     expect([await answered(discord, id), await traceOf(scene, said.id), stage.journal()]).toEqual([
-      ['I answer only those whom my owner has let in. To let you in, they type `/allow ' + ada.id + '`.'],
+      ['I only answer people my owner has let in. To let you in, they can type `/allow ' + ada.id + '`.'],
       { message: undefined, conversations: [] },
       [],
     ])
@@ -193,7 +193,7 @@ describe.concurrent('/allow and /disallow', () => {
     const allowed = await discord.slash(discord.owner, channel.id, 'allow', { person: ada.id }).answer()
     const first = discord.say(ada, channel.id, 'one', { mentions: [discord.bot] })
     await answered(discord, first.id)
-    // Who was let in lets nobody else in.
+    // A person who was let in cannot let others in.
     const refused = await discord.slash(ada, channel.id, 'allow', { person: ben.id }).answer()
     await stage.stop(gateway)
     const next = await stage.start()
@@ -208,11 +208,11 @@ describe.concurrent('/allow and /disallow', () => {
     const [, refusal] = await answered(discord, direct.id, 2)
     const audit = (await next.store.audit.list(9)).map(({ actor, action, subject }) => [actor, action, subject])
     expect([allowed, refused, list, taken, refusal, promptsOf(scene), audit]).toEqual([
-      'ada may talk from now on. /disallow takes that back.',
+      'ada now has access. /disallow revokes it.',
       'Only my owner may let people in.',
       `Let in by /allow:\nada (${ada.id}), by owner\nName a person after /allow.`,
-      'ada may no longer talk.',
-      `I answer only those whom my owner has let in. To let you in, they type \`/allow ${ada.id}\`.`,
+      'ada no longer has access.',
+      `I only answer people my owner has let in. To let you in, they can type \`/allow ${ada.id}\`.`,
       ['one', 'two'],
       [
         ['owner', 'access.disallow', `discord/${ada.id}`],
@@ -245,12 +245,12 @@ describe.concurrent('/allow and /disallow', () => {
     expect([said, await gateway.store.admissions.list(), await gateway.store.audit.list(9)]).toEqual([
       [
         'Nobody has been let in by /allow. Name a person after /allow.',
-        'It is not clear who is meant. Choose the name that Discord offers after @, or write the id.',
-        'That is a role. Roles are let in by discordRoles in aetheel.json5.',
+        'I cannot tell who you mean. Choose a name that Discord suggests after @, or write the id.',
+        'That is a role. Add roles to discordRoles in aetheel.json5.',
         'Name one person at a time.',
-        'owner may talk already, by being my owner.',
-        'ben may still talk, by discordUsers: change that in aetheel.json5, and start again.',
-        `${ada.id} had not been let in.`,
+        'owner already has access (my owner).',
+        'ben still has access (listed in discordUsers). Change that in aetheel.json5 and restart the gateway.',
+        `${ada.id} was not let in.`,
       ],
       [],
       [],

@@ -135,15 +135,15 @@ describe('who may talk to the bot', () => {
 describe('how the bot is opened', () => {
   const there: Speaker = { userId: '7', roleIds: [], guildId: '1', channelIds: ['10', '55'] }
   const direct: Speaker = { userId: '7', roleIds: [], channelIds: ['10'] }
-  const before = 'I answer only those whom my owner has let in. To let you in, they '
+  const before = 'I only answer people my owner has let in. To let you in, they can '
   const allow = 'type `/allow 7`'
   const server = 'this server, `1`, to `discordGuilds`'
   // Not the thread: the channel's other threads would stay closed.
   const channel = 'this channel, `10`, to `discordChannels`'
-  const add = (what: string): string => `add ${what} in aetheel.json5 and start me again`
+  const add = (what: string): string => `add ${what} in aetheel.json5 and restart me`
 
   it.each<[title: string, speaker: Speaker, lists: Partial<AccessLists>, what: string]>([
-    ['while nobody is let in', there, {}, `${allow} here, or for everybody here ${add(channel)}`],
+    ['while nobody is let in', there, {}, `${allow} here, or, to let everyone here in, ${add(channel)}`],
     ['directly', direct, {}, allow],
     ['directly, where only places are open', direct, { guilds: ['1'], channels: ['10'] }, allow],
     ['where others are', there, { users: ['8'] }, `${allow} here`],
@@ -166,7 +166,7 @@ describe('how the bot is opened', () => {
       fc.property(anySpeaker, anySpeaker, anyLists, fc.boolean(), (speaker, other, lists, isAdmitted) => {
         fc.pre(!mayTalk(speaker, lists, OWNERS, { isAdmitted }))
         const advice = howToGetAccess(speaker, lists, { isAdmitted })
-        // Each way alone is enough.
+        // Either way is enough.
         const ways = advice.split(', or ').map((way) => {
           const opened = structuredClone(lists)
           for (const [, id = '', list = ''] of way.matchAll(/`([^`]+)`, to `discord(\w+)`/g)) {

@@ -7,7 +7,7 @@ import { steps } from '../../kit/steps-agent.js'
 import { beginThread, openScene, type Scene } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
-const BLOCK = '🔐 claude asks whether it may use Bash:\n```\ncommand: npm install\ndescription: Installs\n```'
+const BLOCK = '🔐 claude wants to use Bash:\n```\ncommand: npm install\ndescription: Installs\n```'
 
 /** A thread in which the agent works until it is stopped. */
 async function beginWork(scene: Scene): Promise<string> {
@@ -63,7 +63,7 @@ describe.concurrent('a question of an agent', () => {
     const told = await discord.press(discord.owner, question, `always:${approval.id}`).answer()
     const rules = await gateway.store.approvalRules.list({}, 9)
     expect([told, await answer, rules.map(({ toolName, subject }) => [toolName, subject])]).toEqual([
-      'Allowed, and the same from now on without a question: Bash: npm install',
+      'Allowed, now and always: Bash: npm install',
       { isAllowed: true },
       [['Bash', 'npm install']],
     ])
@@ -78,8 +78,8 @@ describe.concurrent('a question of an agent', () => {
     await discord.press(ada, question, `allow:${approval.id}`).answer()
     const state = (await gateway.store.approvals.get(approval.id))?.state
     const told = await discord.slash(discord.owner, thread, 'deny').answer()
-    expect([state, told, (await answer).isAllowed]).toEqual(['asked', 'Refused: Bash: npm install', false])
-    await ended(scene, thread, `Refused by ${discord.owner.username}.`)
+    expect([state, told, (await answer).isAllowed]).toEqual(['asked', 'Denied: Bash: npm install', false])
+    await ended(scene, thread, `Denied by ${discord.owner.username}.`)
   })
 
   it('pings nobody and stays in its block, whatever the agent writes', async ({ expect, onTestFinished }) => {
@@ -91,7 +91,7 @@ describe.concurrent('a question of an agent', () => {
     const question = await questionIn(scene, thread)
     await gateway.approvals.answer(approval.id, { decision: 'deny', by: '@here' })
     await answer
-    const last = await ended(scene, thread, 'Refused by -here.')
+    const last = await ended(scene, thread, 'Denied by -here.')
     expect([
       question.content.split('\n').filter((line) => line.includes('`')),
       question.mention_everyone,
@@ -107,7 +107,7 @@ describe.concurrent('a question of an agent', () => {
     const { answer } = await askNow(gateway, BASH)
     await questionIn(scene, thread)
     await discord.slash(discord.owner, thread, 'stop').answer()
-    const last = await ended(scene, thread, 'or the agent goes on without it.')
+    const last = await ended(scene, thread, 'or the agent continued without it.')
     expect([discord.buttonsOf(last), (await answer).isAllowed]).toEqual([[], false])
   })
 
@@ -125,12 +125,12 @@ describe.concurrent('a question of an agent', () => {
     abort.abort()
     discord.clearFaults()
     await stage.start()
-    const last = await ended(scene, thread, 'or the agent goes on without it.')
+    const last = await ended(scene, thread, 'or the agent continued without it.')
     const told = await stalePress(discord, question, `allow:${approval.id}`)
     expect([last.id, discord.buttonsOf(last), told]).toEqual([
       question.id,
       [],
-      expect.stringMatching(/^(Too late\. It is not asked any more: .*|gone)$/),
+      expect.stringMatching(/^(Too late\. No longer asked: .*|gone)$/),
     ])
   })
 })

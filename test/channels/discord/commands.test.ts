@@ -88,22 +88,22 @@ describe.concurrent('commands', () => {
     const expected: Record<string, { words: RegExp; isPrivate: boolean }> = {
       status: {
         words: new RegExp(
-          `^agent: claude\nmodel: the agent's own\ndirectory: ${workingDir}\nsession: ${ANY_ID}, used \\d+ s ago\n` +
+          `^agent: claude\nmodel: the agent's default\ndirectory: ${workingDir}\nsession: ${ANY_ID}, used \\d+ s ago\n` +
             `queue: 0 waiting\nqueue mode: followup: each message waits for its own turn\nusage today: ${usage}$`,
         ),
         isPrivate: true,
       },
-      queue: { words: /^Nothing is worked on here, and nothing waits\.\nMode followup: .*\.$/, isPrivate: false },
+      queue: { words: /^Nothing is running or waiting here\.\nMode followup: .*\.$/, isPrivate: false },
       sessions: {
-        words: /^1\. claude, \d+ s ago: hello \([0-9a-f-]{12}, this conversation\)\n\/resume with the number .*\.$/,
+        words: /^1\. claude, \d+ s ago: hello \([0-9a-f-]{12}, current\)\nUse \/resume <number> .*\.$/,
         isPrivate: true,
       },
       usage: {
-        words: new RegExp(`^here today \\(UTC\\): ${usage}\nhere in 30 days: ${usage}\n.*${usage}$`),
+        words: new RegExp(`^here today \\(UTC\\): ${usage}\nhere, last 30 days: ${usage}\n.*${usage}$`),
         isPrivate: true,
       },
       help: { words: new RegExp(`^${escaped(HELP_TEXT)}$`), isPrivate: true },
-      model: { words: /^The model is the agent's own\.\n/, isPrivate: false },
+      model: { words: /^The model is the agent's default\.\n/, isPrivate: false },
       backend: { words: /^The agent is claude\.$/, isPrivate: false },
       project: { words: new RegExp(`^No project: claude works in ${workingDir}\\.$`), isPrivate: false },
       stop: { words: /^Nothing is running here\.$/, isPrivate: false },
@@ -135,7 +135,7 @@ describe.concurrent('commands', () => {
     const { discord } = scene
     const direct = discord.directChannel(discord.owner)
     expect(await say(scene, direct.id, '/restart now')).toBe(
-      'There is no command /restart. /help lists those there are; //restart passes /restart on to the agent.',
+      'Unknown command /restart. /help lists the commands; //restart sends /restart to the agent.',
     )
   })
 
@@ -149,7 +149,7 @@ describe.concurrent('commands', () => {
     const failedSlash = await slash(scene, thread.id, 'new')
     await db.schema.alterTable('hidden').renameTo('audit').execute()
     await close()
-    const words = 'That failed, and the log of the gateway says why. Try it again.'
+    const words = 'That failed. The gateway log says why. Try again.'
     expect([failed, failedSlash.answer]).toEqual([words, words])
   })
 
@@ -162,7 +162,7 @@ describe.concurrent('commands', () => {
     await say(scene, thread.id, '/new')
     await goOn(scene, thread.id, 'two')
     expect([answer, stage.journal().map(({ isResumed }) => isResumed)]).toEqual([
-      'The next message begins a fresh session.',
+      'The next message starts a fresh session.',
       [false, false, false],
     ])
   })
@@ -178,7 +178,7 @@ describe.concurrent('commands', () => {
     await slash(scene, thread.id, 'model', { name: 'default' })
     await goOn(scene, thread.id, 'three')
     expect([answer, stage.journal().map(({ model }) => model)]).toEqual([
-      'The next message goes to the model opus.',
+      'The next message uses the model opus.',
       ['none', 'opus', 'haiku', 'none'],
     ])
   })
@@ -192,7 +192,7 @@ describe.concurrent('commands', () => {
     await goOn(scene, thread.id, 'one')
     expect([unknown.answer, chosen, stage.journal().map(({ isResumed }) => isResumed)]).toEqual([
       'Unknown backend "eliza". Known: claude, codex, gemini, opencode, pi',
-      'The agent is claude already.',
+      'The agent is already claude.',
       [false, true],
     ])
   })
@@ -223,8 +223,8 @@ describe.concurrent('commands', () => {
     await goOn(scene, thread.id, 'go on')
     const [first, , third] = stage.journal()
     expect([answer, third?.isResumed, third?.sessionId]).toEqual([
-      'The next message goes on in the session of claude in which was asked: hello\n' +
-        'The conversation that was in it begins a fresh one.',
+      'The next message resumes this claude session: hello\n' +
+        'The conversation that used it will start a fresh one.',
       true,
       first?.sessionId,
     ])
@@ -240,7 +240,7 @@ describe.concurrent('commands', () => {
     const { answer } = await slash(scene, thread.id, 'queue')
     stage.release('it')
     expect(answer).toMatch(
-      /^1\. owner, \d+ s ago, worked on: \[\{.*\n2\. owner, \d+ s ago: and then this\nEdit or delete your message .*\.\nMode followup: .*\.$/,
+      /^1\. owner, \d+ s ago, running: \[\{.*\n2\. owner, \d+ s ago: and then this\nYou can edit or delete your message .*\.\nMode followup: .*\.$/,
     )
   })
 })
@@ -302,7 +302,7 @@ describe.concurrent('/stop', () => {
     const left = stage.alive()
     const next = await goOn(scene, thread.id, 'and now?')
     expect([answer, left, next]).toEqual([
-      expect.stringMatching(/^Stopped claude after \d+ s, in the middle of Bash: npm test\.$/),
+      expect.stringMatching(/^Stopped claude after \d+ s, during Bash: npm test\.$/),
       [],
       'You said: and now?',
     ])
@@ -318,7 +318,7 @@ describe.concurrent('/stop', () => {
     const answer = await say(scene, thread.id, '/stop')
     await until(() => answersIn(discord, thread.id).includes('You said: the next'), 'the next answer')
     expect([answer, stage.journal().length]).toEqual([
-      expect.stringMatching(/^Stopped claude after \d+ s\. 1 more message waits\.$/),
+      expect.stringMatching(/^Stopped claude after \d+ s\. 1 more message is waiting\.$/),
       3,
     ])
   })
@@ -393,7 +393,7 @@ describe.concurrent('buttons', () => {
     const answer = await press(scene, thread.id, 'stop')
     const next = await goOn(scene, thread.id, 'and now?')
     await until(() => progressIn(discord, thread.id) === undefined, 'the end of the progress message')
-    expect([answer, next]).toEqual(['Dropped the message that waited.', 'You said: and now?'])
+    expect([answer, next]).toEqual(['Dropped the waiting message.', 'You said: and now?'])
   })
 
   it('Retry retries a failed message, and then disappears', async ({ expect, onTestFinished }) => {
@@ -406,7 +406,7 @@ describe.concurrent('buttons', () => {
     const answer = await press(scene, id, 'retry')
     const answers = await answered(discord, id, 2)
     expect([answer, answers, findButton(discord, id, 'retry')]).toEqual([
-      'Taken up again.',
+      'Queued again.',
       [expect.stringContaining('not logged in'), 'here I am'],
       undefined,
     ])
@@ -421,7 +421,7 @@ describe.concurrent('buttons', () => {
     stage.release('login')
     discord.fail('PATCH /channels/:id/messages/:id', { kind: 'close' }, 10)
     const answer = await press(scene, id, 'retry')
-    expect([answer, (await answered(discord, id, 2))[1]]).toEqual(['Taken up again.', 'here I am'])
+    expect([answer, (await answered(discord, id, 2))[1]]).toEqual(['Queued again.', 'here I am'])
   })
 
   it('Retry works after the gateway was stopped and started again', async ({ expect, onTestFinished }) => {
@@ -435,7 +435,7 @@ describe.concurrent('buttons', () => {
     stage.release('login')
     const answer = await press(scene, id, 'retry')
     expect([answer, await answered(discord, id, 2)]).toEqual([
-      'Taken up again.',
+      'Queued again.',
       [expect.stringContaining('not logged in'), 'here I am'],
     ])
   })
@@ -482,9 +482,9 @@ describe.concurrent('Continue', () => {
       stage.journal().map(({ isResumed }) => isResumed),
     ]).toEqual([
       expect.stringContaining(ada.id),
-      ['It continues.', 'It was continued already.'],
+      ['Continuing.', 'It has already been continued.'],
       [
-        'Half of it.\n\n-# Paused after 25 steps, the limit of one message. /continue goes on.',
+        'Half of it.\n\n-# Paused after 25 steps, the limit for one message. Use /continue to resume.',
         'You said: Continue where you stopped.',
       ],
       [false, true],
@@ -507,7 +507,7 @@ describe.concurrent('Continue', () => {
     inbox.latest = latest
     const again = await press(scene, id, 'continue')
     await until(() => findButton(discord, id, 'continue') === undefined, 'the end of the button')
-    expect([failed, again]).toEqual(['The disk is too slow. Try it again.', 'It continues.'])
+    expect([failed, again]).toEqual(['The disk is too slow. Try it again.', 'Continuing.'])
   })
 
   it('stays while the gateway stops, and says so', async ({ expect, onTestFinished }) => {
@@ -519,14 +519,14 @@ describe.concurrent('Continue', () => {
     say(steps({ hold: 'it' }))
     await until(() => stage.journal().length === 2, 'the turn')
     const stopped = stage.stop(gateway)
-    const refusal = 'The gateway is being stopped. Try it again when it is back.'
+    const refusal = 'The gateway is stopping. Try again when it is back.'
     await until(async () => (await slash(scene, paused, 'status')).answer === refusal, 'the stop')
     const told = await press(scene, paused, 'continue')
     const stays = findButton(discord, paused, 'continue') !== undefined
     stage.release('it')
     await stopped
     await stage.start()
-    expect([told, stays, await press(scene, paused, 'continue')]).toEqual([refusal, true, 'It continues.'])
+    expect([told, stays, await press(scene, paused, 'continue')]).toEqual([refusal, true, 'Continuing.'])
   })
 
   it('is refused, and disappears, once something else was asked', async ({ expect, onTestFinished }) => {
@@ -570,7 +570,7 @@ describe.concurrent('/ask', () => {
     const [why] = await answered(discord, thread.id)
     await goOn(scene, thread.id, 'something')
     expect([answer, thread.name, why, answersIn(discord, thread.id).length, stage.journal().length]).toEqual([
-      'That was not taken; the answer says why.',
+      'That was not accepted; the reply says why.',
       '/ask',
       expect.stringMatching(/^⚠️ /),
       2,

@@ -166,7 +166,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     // A command does not wait for the agent.
     await expect
       .poll(() => answersIn(discord, thread.id).toSorted())
-      .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one')])
+      .toEqual(['The next message starts a fresh session.', ...answers('hello', 'last', 'one')])
     expect(await gateway.store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
@@ -178,7 +178,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     await expect(started).rejects.toMatchObject({
       name: 'GatewayError',
       code: 'config_invalid',
-      message: expect.stringMatching(/^DISCORD_BOT_TOKEN: .*take a new one from the page Bot/),
+      message: expect.stringMatching(/^DISCORD_BOT_TOKEN: .*get a new one on the Bot page/),
     })
   })
 
@@ -192,7 +192,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     await expect(stage.start()).rejects.toMatchObject({
       name: 'GatewayError',
       code: 'config_invalid',
-      message: expect.stringContaining('Switch "Message Content Intent" on'),
+      message: expect.stringContaining('Turn on "Message Content Intent"'),
     })
   })
 

@@ -31,9 +31,9 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     const id = ask(scene, steps({ fail: 'Not logged in · Please run /login' }))
     expect([await answered(scene.discord, id), hasRetryButton(scene, id)]).toEqual([
       [
-        '⚠️ claude is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ' +
-          'right: run "claude auth login" there, or set ANTHROPIC_API_KEY for the gateway. ' +
-          'Then try it again.\n\nIt said: Not logged in · Please run /login',
+        '⚠️ claude is not logged in where the gateway runs, or its key was rejected. ' +
+          'To fix this, run "claude auth login" there, or set ANTHROPIC_API_KEY for the gateway. ' +
+          'Then try again.\n\nIt said: Not logged in · Please run /login',
       ],
       [true],
     ])
@@ -56,8 +56,8 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     // A little later: clocks differ.
     const seconds = end.getTime() / 1000 + 5
     expect([waiting, (await answered(discord, id, 2))[1], hasRetryButton(scene, id)]).toEqual([
-      `The limit of claude is reached. Your message waits, and is tried again at ${timeOfDay(end.getTime(), Date.now())}.\n\n` +
-        `-# That is <t:${seconds}:t> for you, <t:${seconds}:R>.`,
+      `claude has reached its usage limit. Your message is waiting and will be retried at ${timeOfDay(end.getTime(), Date.now())}.\n\n` +
+        `-# That is <t:${seconds}:t> your time, <t:${seconds}:R>.`,
       'the answer',
       [false, false],
     ])
@@ -79,7 +79,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
       [
         // Less if the machine was slow to start.
         expect.stringMatching(
-          /^⚠️ claude worked for \d s in 2 attempts without finishing, and was stopped\. What it had done by then stays done\. Ask for a smaller step, or have QUERY_TIMEOUT_MS raised\.$/,
+          /^⚠️ claude worked for \d s in 2 attempts without finishing and was stopped\. Changes it already made are kept\. Ask for a smaller step, or raise QUERY_TIMEOUT_MS\.$/,
         ),
       ],
       [true],
@@ -96,7 +96,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     const answers = await answered(discord, thread.id, 2)
     expect([answers[1], stage.journal()[1]?.isResumed]).toEqual([
       'You said: do you remember?\n\n' +
-        '-# The earlier session was lost; this answer begins a fresh one and knows nothing from before.',
+        '-# The earlier session was lost; this answer starts a fresh one and remembers nothing from before.',
       false,
     ])
   })
@@ -109,7 +109,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     expect([answers, hasRetryButton(scene, id)]).toEqual([
       [
         expect.stringMatching(
-          /^⚠️ claude could not be started where the gateway runs\. "aetheel doctor --agent claude" there says what is missing and how to install it\. Then try it again\.\n\nThe reason: .*no-such-agent/,
+          /^⚠️ claude could not be started where the gateway runs\. Run "aetheel doctor --agent claude" there to see what is missing and how to install it\. Then try again\.\n\nReason: .*no-such-agent/,
         ),
       ],
       [true],
@@ -122,7 +122,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     await skipRetries(scene)
     const [answer] = await answered(scene.discord, id)
     expect([answer, answersIn(scene.discord, id).length]).toEqual([
-      expect.stringMatching(/^⚠️ claude has failed\. .*\n\nIt said: The disk is full$/s),
+      expect.stringMatching(/^⚠️ claude failed\. .*\n\nIt said: The disk is full$/s),
       1,
     ])
   })
@@ -138,7 +138,7 @@ describe.concurrent('what a person is told when something goes wrong', () => {
     await answered(discord, thread.id, 2)
     stage.release('it')
     expect((await answered(discord, thread.id, 4)).slice(1)).toEqual([
-      '⚠️ 1 message waits in this conversation already, so this one was not taken. Send it again later.',
+      '⚠️ 1 message is already waiting in this conversation, so this one was not accepted. Send it again later.',
       'released',
       'You said: the one that waits',
     ])

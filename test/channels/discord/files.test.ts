@@ -251,7 +251,7 @@ describe.concurrent('files that an agent names', () => {
     discord.settings.uploadMaxBytes = 10
     const list = [{ file: 'large.txt', content: 'x'.repeat(20) }, { text: 'Here.\nMEDIA:large.txt' }]
     const id = await send(scene, steps(...list), [], 2)
-    expect(answersIn(discord, id)).toEqual(['Here.', '-# Discord takes no files of this size: large.txt'])
+    expect(answersIn(discord, id)).toEqual(['Here.', '-# Not sent, because Discord does not accept files of this size: large.txt'])
   })
 
   it('are reported to the person if the bot may attach none', async ({ expect, onTestFinished }) => {
@@ -264,7 +264,7 @@ describe.concurrent('files that an agent names', () => {
     const id = await send(scene, steps(...list), [], 2)
     expect(answersIn(discord, id)).toEqual([
       'Here.',
-      '-# Not sent, since I need the permission Attach Files here: a.txt',
+      '-# Not sent, because I need the Attach Files permission here: a.txt',
     ])
   })
 })

@@ -58,7 +58,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     discord.say(discord.owner, id, 'last')
     await until(() => discord.textsIn(id).includes('You said: last'), 'the last answer')
     expect([again, stage.journal().map(({ prompt }) => prompt)]).toEqual([
-      'It was continued already.',
+      'It has already been continued.',
       [expect.any(String), expect.stringMatching(/Continue where you stopped\.$/), 'last'],
     ])
   })

@@ -1,4 +1,4 @@
-// How the reaction on a message tells what became of it, and the line below its answer.
+// The reaction that shows the outcome of a message, and the line below its answer.
 
 import { describe, it } from 'vitest'
 import { steps } from '../../kit/steps-agent.js'
@@ -21,7 +21,7 @@ describe.concurrent('a message', () => {
     await expect.poll(() => discord.reactionsOn(next.id)).toEqual(['✅'])
   })
 
-  it('gets ❌ when it failed, and ✅ once it was taken up again and answered', async ({ expect, onTestFinished }) => {
+  it('gets ❌ when it failed, and ✅ once it was queued again and answered', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const id = say(scene, steps({ unless: 'fixed', fail: 'Not logged in · Please run /login' }))

@@ -128,7 +128,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     discord.say(discord.owner, id, 'last')
     await expect
       .poll(() => discord.textsIn(id))
-      .toEqual(['You said: hello', 'The next message begins a fresh session.', 'You said: last'])
+      .toEqual(['You said: hello', 'The next message starts a fresh session.', 'You said: last'])
     expect(await store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
@@ -231,8 +231,8 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
       .poll(() => discord.textsIn(id))
       .toEqual([
         'You said: hello',
-        'The next message begins a fresh session.',
-        'There is no session yet; the next message begins one.',
+        'The next message starts a fresh session.',
+        'There is no session yet; the next message starts one.',
         'You said: last',
       ])
     expect(await gateways[0]?.store.audit.list(10)).toMatchObject([{ action: 'new' }, { action: 'new' }])
@@ -251,7 +251,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
     discord.say(discord.owner, id, 'last')
     await expect
       .poll(() => discord.textsIn(id).toSorted())
-      .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one', 'two')])
+      .toEqual(['The next message starts a fresh session.', ...answers('hello', 'last', 'one', 'two')])
     expect({
       turns: stage.journal().map(({ prompt }) => prompt),
       commands: await store.audit.list(10),

@@ -106,7 +106,7 @@ describe('An answer', { concurrent: true }, () => {
     discord.say(discord.owner, thread.id, 'last')
     await expect
       .poll(() => discord.textsIn(thread.id).toSorted())
-      .toEqual(['The next message begins a fresh session.', 'You said: hello', 'You said: last'])
+      .toEqual(['The next message starts a fresh session.', 'You said: hello', 'You said: last'])
   })
 
   it.for<[string, Fault]>([

@@ -70,11 +70,11 @@ describe('the parts of an answer', () => {
     ['its text, then the notes, small', { notes: ['One.', 'Two.'] }, ['Done\n\n-# One.\n\n-# Two.']],
     ['an error, marked as one', { text: 'It failed.', isError: true }, ['⚠️ It failed.']],
     ['a note alone when there is no text', { text: ' \n', notes: ['One.'] }, ['-# One.']],
-    ['that there is nothing', { text: '\n' }, ['-# The agent answered without a text.']],
+    ['that there is nothing', { text: '\n' }, ['-# The agent answered without text.']],
     [
       'when it goes on, in the time of the reader',
       { text: 'I wait.', isError: true, waitsUntil: 1_800_000_000_001 },
-      ['⚠️ I wait.\n\n-# That is <t:1800000001:t> for you, <t:1800000001:R>.'],
+      ['⚠️ I wait.\n\n-# That is <t:1800000001:t> your time, <t:1800000001:R>.'],
     ],
   ])('are %s', async (_, reply, contents) => {
     expect(await partsOf(replyOf(reply))).toEqual(contents.map((content) => ({ content, files: [] })))
@@ -99,7 +99,7 @@ describe('the parts of an answer', () => {
       expect.toSatisfy((length: number) => length > 1_000 && length <= MESSAGE_CHARACTERS),
       [{ name: 'answer.md', data: LONG }],
     ])
-    expect(first?.content).toMatch(/^Line 0 .*\n-# … The whole answer is in answer\.md\.$/s)
+    expect(first?.content).toMatch(/^Line 0 .*\n-# … The full answer is in answer\.md\.$/s)
   })
 
   it('keep the notes when the answer goes as a file', async () => {
@@ -496,7 +496,7 @@ describe('posting an answer', () => {
     expect(posts.map(([, { content }, files]) => [content, files.length])).toEqual([
       ['Done', 2],
       ['Done', 0],
-      ['-# Discord takes no files of this size: a.txt, b.txt', 0],
+      ['-# Not sent, because Discord does not accept files of this size: a.txt, b.txt', 0],
     ])
   })
 
@@ -512,7 +512,7 @@ describe('posting an answer', () => {
       [
         ...[1, 2, 3].map(() => ['Done', nonceOf('key:0'), 2]),
         ['Done', nonceOf('key:0'), 0],
-        ['-# Not sent, since the network did not take it: a.txt, b.txt', expect.any(String), 0],
+        ['-# Not sent, because the upload failed: a.txt, b.txt', expect.any(String), 0],
       ],
     ])
   })
@@ -525,11 +525,11 @@ describe('posting an answer', () => {
     const text = `Look:\n\`\`\`js\n${'const a = 1\n'.repeat(500)}\`\`\``
     discord.failsOn = (index) => (posts[index]?.[2].length ? refusal(REQUEST_TOO_LARGE, 413) : undefined)
     await send({ text, files: names.map((path) => ({ path, directory })) })
-    const notes = posts.filter(([, { content }]) => content?.includes('Discord takes no files'))
+    const notes = posts.filter(([, { content }]) => content?.includes('Discord does not accept files'))
     expect([notes.map(([, { content }]) => content), new Set(notes.map(([, { nonce }]) => nonce)).size]).toEqual([
       [
-        `-# Discord takes no files of this size: code-1.js, ${names.slice(0, 9).join(', ')}`,
-        '-# Discord takes no files of this size: 9.txt',
+        `-# Not sent, because Discord does not accept files of this size: code-1.js, ${names.slice(0, 9).join(', ')}`,
+        '-# Not sent, because Discord does not accept files of this size: 9.txt',
       ],
       2,
     ])

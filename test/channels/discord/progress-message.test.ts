@@ -204,7 +204,7 @@ describe('what is shown while an agent works', () => {
     await called(4)
     expect(contents()).toEqual([
       'Half of an ans\n-# ✍️ writing',
-      'Half of an ans\n-# ⚠️ It \\*broke\\* · it is tried again',
+      'Half of an ans\n-# ⚠️ It \\*broke\\* · retrying',
       'Half of an ans\n-# ⚠️ It \\*broke\\* · attempt 2 of 4 starts <t:1800000001:R>',
       'A whole answer\n-# ✍️ writing',
     ])

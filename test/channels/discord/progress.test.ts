@@ -284,7 +284,7 @@ describe.concurrent('the answer', () => {
     const fetched = await (await fetch(file?.url ?? '')).text()
     expect([messages.length, messages[0]?.content, file?.filename, fetched]).toEqual([
       1,
-      expect.stringMatching(/^The quick brown fox .*\n-# … The whole answer is in answer\.md\.$/s),
+      expect.stringMatching(/^The quick brown fox .*\n-# … The full answer is in answer\.md\.$/s),
       'answer.md',
       sentence.repeat(1_000),
     ])
@@ -319,6 +319,6 @@ describe.concurrent('the answer', () => {
 
   it('says so when the agent said nothing', async ({ expect, onTestFinished }) => {
     const [message] = await answerOf(await openScene(onTestFinished), [{ result: '' }])
-    expect(message?.content).toBe('-# The agent answered without a text.')
+    expect(message?.content).toBe('-# The agent answered without text.')
   })
 })

@@ -165,7 +165,7 @@ describe.concurrent('what is said to the bot', () => {
     await answered(discord, channel.id)
     const [, help] = discord.messagesIn(channel.id)
     expect([help?.content, help?.message_reference?.message_id, discord.threadOf(message.id), stage.journal()]).toEqual(
-      [expect.stringMatching(/^\/ask <text>: .*\/help: this list$/s), message.id, undefined, []],
+      [expect.stringMatching(/^\/ask <text>: .*\/help: show this list$/s), message.id, undefined, []],
     )
   })
 

@@ -125,7 +125,7 @@ describe.concurrent('threads', () => {
     await answered(discord, channel.id, 2)
     expect(repliesIn(discord, channel.id)).toEqual([
       ['You said: hello', undefined],
-      [expect.stringContaining("The model is the agent's own."), undefined],
+      [expect.stringContaining("The model is the agent's default."), undefined],
     ])
   })
 

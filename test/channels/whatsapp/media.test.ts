@@ -101,7 +101,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
     [
       'is of a kind that WhatsApp does not take',
       'a.zip',
-      /WhatsApp takes pictures.* Ask for it as a PDF or a picture\.$/,
+      /WhatsApp accepts only pictures.* Ask for it as a PDF or a picture\.$/,
     ],
     ['may hold secrets', '.env', /may hold secrets/],
     ['is of such a kind and outside', '/etc/passwd', /outside/],
@@ -284,7 +284,7 @@ describe('A voice message', { concurrent: true }, () => {
   it.for([
     ['fails', 'echo "no model" >&2; exit 3', 60, /ended with exit code 3: no model/],
     ['takes too long', 'exec sleep 100', 1, /did not finish within 1000 ms/],
-    ['prints nothing', 'true', 60, /nothing was understood/],
+    ['prints nothing', 'true', 60, /no speech was recognised/],
   ] as const)('stays as it is when the command %s, and the person is told', async (scenario, context) => {
     const [, script, timeoutSeconds, reason] = scenario
     const { expect, onTestFinished } = context
@@ -297,7 +297,7 @@ describe('A voice message', { concurrent: true }, () => {
 
     await expect
       .poll(() => stage.twilio.textsTo(ADA).toSorted())
-      .toEqual([expect.stringMatching(/could not be turned into text/), expect.stringMatching(/^You said: .*listen/s)])
+      .toEqual([expect.stringMatching(/could not be transcribed/), expect.stringMatching(/^You said: .*listen/s)])
     expect(stage.twilio.textsTo(ADA).join('\n')).toMatch(reason)
     expect(stage.alive()).toEqual([])
   })

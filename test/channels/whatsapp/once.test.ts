@@ -13,7 +13,7 @@ describe('A message that was taken', { concurrent: true }, () => {
   const withTrigger = { session: { resetTriggers: ['Fresh'] } }
 
   it.for([
-    ['a word for a new session was', withTrigger, plain, ['There is no session yet; the next message begins one.'], []],
+    ['a word for a new session was', withTrigger, plain, ['There is no session yet; the next message starts one.'], []],
     ['a word became one for a new session', plain, withTrigger, ['You said: Fresh'], ['Fresh']],
   ] as const)('stays as it was taken when %s', async ([, before, after, answers, asked], context) => {
     const { expect, onTestFinished } = context

@@ -93,7 +93,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
     const stage = await WhatsAppStage.open(onTestFinished)
     const config = { ...stage.config({}, {}, false), twilioAuthToken: 'wrong' }
 
-    await expect(stage.startWith(config)).rejects.toThrow(/Twilio refuses the credentials.*20003/)
+    await expect(stage.startWith(config)).rejects.toThrow(/Twilio rejected the credentials.*20003/)
   })
 
   it('keeps nothing of strangers', async ({ expect, onTestFinished }) => {

@@ -65,7 +65,7 @@ describe('An answer', { concurrent: true }, () => {
     await twilio.say(ADA, 'hello')
     const problem = await until(async () => {
       const [pending] = await gateway.store.outbox.list('pending', 1)
-      return pending?.problem?.includes('cannot be asked') && pending.problem
+      return pending?.problem?.includes('did not say') && pending.problem
     }, 'the second attempt')
 
     expect([problem, twilio.sentTo(ADA)]).toEqual([
@@ -76,8 +76,8 @@ describe('An answer', { concurrent: true }, () => {
   })
 
   it.for<[string, Fault, RegExp]>([
-    ['there is no such number', { kind: 'status', status: 400, code: 21211 }, /no phone number.*21211/],
-    ['the sender is none', { kind: 'status', status: 400, code: 63007 }, /no WhatsApp sender.*63007/],
+    ['there is no such number', { kind: 'status', status: 400, code: 21211 }, /not a valid phone number.*21211/],
+    ['the sender is none', { kind: 'status', status: 400, code: 63007 }, /not a WhatsApp sender.*63007/],
     ['the person has opted out', { kind: 'status', status: 400, code: 21610 }, /opted out.*21610/],
     [
       'Twilio says something new',
@@ -231,7 +231,7 @@ describe('An answer', { concurrent: true }, () => {
     await gateway.queue.say({ channel: 'whatsapp', address: 'global' }, 'hello')
     gateway.wake()
 
-    expect(await undelivered(gateway)).toMatch(/Nobody is named/)
+    expect(await undelivered(gateway)).toMatch(/There is no recipient/)
   })
 })
 

@@ -17,7 +17,7 @@ describe('A session that all share', () => {
       .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)])
       .toEqual([
         [
-          'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.',
+          'Someone else stopped your message. Changes already made are kept. Send it again to have it finished.',
         ],
         [expect.stringContaining('Stopped claude')],
       ])

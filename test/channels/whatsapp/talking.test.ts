@@ -43,7 +43,7 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await expect
       .poll(() => twilio.textsTo(ADA))
-      .toEqual(['You said: one', 'You said: two', 'The next message begins a fresh session.', 'You said: fresh three'])
+      .toEqual(['You said: one', 'You said: two', 'The next message starts a fresh session.', 'You said: fresh three'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false, false])
   })
 
@@ -193,7 +193,7 @@ describe('A conversation', { concurrent: true }, () => {
       addresses: await gateway.store.conversations.addresses('whatsapp', 0),
     }).toEqual({
       ada: ['You said: from Ada'],
-      ben: ['You said: from Ben', 'The next message begins a fresh session.'],
+      ben: ['You said: from Ben', 'The next message starts a fresh session.'],
       isOneSession: true,
       addresses: ['global'],
     })
@@ -306,11 +306,11 @@ describe('A stranger', { concurrent: true }, () => {
 
     expect([twilio.textsTo(ADA), twilio.textsTo(STRANGER), await gateway.store.admissions.list()]).toEqual([
       [
-        `${STRANGER} may talk from now on. /disallow takes that back.`,
-        'Write the number as +4915112345678.',
-        `${STRANGER} may no longer talk.`,
+        `${STRANGER} now has access. /disallow revokes it.`,
+        'Write the number like +4915112345678.',
+        `${STRANGER} no longer has access.`,
       ],
-      ['You said: hello', 'Only people whose numbers are in inbound.reply.allowFrom may let people in.'],
+      ['You said: hello', 'Only people listed in inbound.reply.allowFrom may let people in.'],
       [],
     ])
   })

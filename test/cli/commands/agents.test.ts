@@ -209,7 +209,7 @@ describe.concurrent('aetheel doctor', () => {
     expect([exitCode, lines[1], lines.at(-2)]).toEqual([
       1,
       `✓ claude (chosen): 99.1.2 at ${path}, oneshot, logged in with ANTHROPIC_API_KEY`,
-      '✗ 127.0.0.1:1 cannot be reached (ECONNREFUSED): check the network, a firewall and discordApiUrl',
+      '✗ 127.0.0.1:1 cannot be reached (ECONNREFUSED): check the network, any firewall and discordApiUrl',
     ])
   })
 

@@ -244,7 +244,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     const { terminal, chat } = await begin(test, DEMO)
     terminal.write('poem.txt', '')
     chat.press('/que')
-    await chat.shows('› /queue  show what waits')
+    await chat.shows('› /queue  show what is waiting')
     chat.press(`\tfoll\t${ENTER}`)
     await chat.shows('> /queue followup')
     await chat.shows('The mode is followup')

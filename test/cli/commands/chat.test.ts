@@ -88,9 +88,9 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     gateway.kill('SIGTERM')
     await gateway.exited
     expect(chat.stderr.split('\n')).toEqual([
-      'The next message goes to the model small.',
+      'The next message uses the model small.',
       'The agent is claude.',
-      'There is no command /nope. /help lists those there are; //nope passes /nope on to the agent.',
+      'Unknown command /nope. /help lists the commands; //nope sends /nope to the agent.',
       ...HELP_TEXT.split('\n'),
       ...['history', 'quit'].map((name) => expect.stringMatching(`^/${name}: `)),
       'The gateway keeps working on it; "aetheel chat" shows the answer.',
@@ -176,14 +176,14 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     const clock = end.toLocaleTimeString('sv', { timeZone: env.TZ, timeStyle: 'short' })
     const chat = terminal.open(['chat'], env)
     chat.type(steps({ fail: `You've hit your limit · resets ${clock}` }))
-    await chat.printed(/limit of claude is reached.*\n/)
+    await chat.printed(/claude has reached its usage limit.*\n/)
     chat.kill('SIGTERM')
     expect([await chat.exited, chat.stdout, chat.stderr]).toEqual([
       1,
       '',
       expect.stringMatching(
         new RegExp(
-          `^! The limit of claude is reached\\. Your message waits, and is tried again at (?:[\\d-]{10} )?${clock}\\.\\n`,
+          `^! claude has reached its usage limit\\. Your message is waiting and will be retried at (?:[\\d-]{10} )?${clock}\\.\\n`,
         ),
       ),
     ])
@@ -196,7 +196,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     expect(chat).toEqual({
       exitCode: 0,
       stdout: 'Half of it.\nYou said: Continue where you stopped.\n',
-      stderr: '! Paused after 25 steps, the limit of one message. /continue goes on.\nIt continues.\n',
+      stderr: '! Paused after 25 steps, the limit for one message. Use /continue to resume.\nContinuing.\n',
     })
   })
 

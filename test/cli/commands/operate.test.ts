@@ -34,7 +34,7 @@ describe.concurrent('commands that look and change', () => {
       {
         exitCode: 1,
         stdout: '',
-        stderr: 'There is no message 12345678. GET /queue, or "aetheel queue list", shows those there are.\n',
+        stderr: 'There is no message 12345678. GET /queue, or "aetheel queue list", lists them.\n',
       },
       'There are no sessions.\n',
     ])

@@ -152,7 +152,7 @@ describe.concurrent('discordReport', () => {
   it('refuses a wrong token', async (test) => {
     const discord = await start(test)
     expect(await discordReport(configOf(discord, { DISCORD_BOT_TOKEN: 'wrong' }))).toEqual({
-      text: '✗ Discord refuses the token: take a new one from the page Bot of your application (https://discord.com/developers/applications)',
+      text: '✗ Discord rejected the token: get a new one on the Bot page of your application (https://discord.com/developers/applications)',
       isHealthy: false,
     })
   })
@@ -161,7 +161,7 @@ describe.concurrent('discordReport', () => {
     const discord = await start(test)
     await discord.stop()
     expect(await discordReport(configOf(discord))).toEqual({
-      text: `✗ ${new URL(discord.apiUrl).host} cannot be reached (ECONNREFUSED): check the network, a firewall and discordApiUrl`,
+      text: `✗ ${new URL(discord.apiUrl).host} cannot be reached (ECONNREFUSED): check the network, any firewall and discordApiUrl`,
       isHealthy: false,
     })
   })
@@ -294,7 +294,7 @@ describe('inviteLink', () => {
 
 describe('describeProblem', () => {
   it.each([
-    [Object.assign(new Error('x'), { status: 503 }), 'Discord has trouble of its own (HTTP 503)'],
+    [Object.assign(new Error('x'), { status: 503 }), 'Discord is having problems (HTTP 503)'],
     [Object.assign(new Error('You are limited'), { status: 403 }), 'Discord says: You are limited (HTTP 403)'],
     [Object.assign(new Error('x'), { name: 'AbortError' }), 'discord.com cannot be reached (no answer in time)'],
     [new Error('fetch failed', { cause: Object.assign(new Error(), { code: 'ENOTFOUND' }) }), '(ENOTFOUND)'],

@@ -42,7 +42,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     [
       'credentials that are wrong',
       (config) => ({ ...config, twilioAuthToken: 'wrong' }),
-      ['✗ WhatsApp: Twilio refuses the credentials.', '    Copy the Account SID and the Auth Token'],
+      ['✗ WhatsApp: Twilio rejected the credentials.', '    Copy the Account SID and the Auth Token'],
     ],
     [
       'an Auth Token that is wrong beside an API key',

@@ -98,7 +98,7 @@ describe.concurrent('aetheel init with Discord', () => {
     const { machine, discord, person } = await atDiscord(test)
     await person.answer(TOKEN, `Bot x${ENTER}`)
     await person.answer('without "Bot " before it', `wrong${ENTER}`)
-    await person.answer('Discord refuses the token', '')
+    await person.answer('Discord rejected the token', '')
     await person.answer(TOKEN, ` ${discord.token} ${ENTER}`)
     await person.answer(OWNER, ENTER)
     await person.answer(WAITING, ENTER)
@@ -199,7 +199,7 @@ describe.concurrent('aetheel init with Discord', () => {
     discord.fail('GET /guilds/:id/channels', { kind: 'status', status: 500 }, 9)
     await person.answer(TOKEN, discord.token + ENTER)
     await person.answer(OWNER, ENTER)
-    await person.answer('Discord has trouble of its own (HTTP 500)', '')
+    await person.answer('Discord is having problems (HTTP 500)', '')
     expect([await person.exitCode, machine.config().projects[0]?.discordChannels]).toEqual([0, undefined])
   })
 

@@ -96,7 +96,7 @@ describe('a conversation in a page', () => {
     const stopped = await client.conversations.stop(id, { messageId: second })
     await latest(id, 'cancelled')
     expect([late, going, wrong, stopped.is_change]).toEqual([
-      { is_change: false, text: 'That is finished already.' },
+      { is_change: false, text: 'That has already finished.' },
       second,
       'not_found',
       true,
@@ -129,7 +129,7 @@ describe('a conversation in a page', () => {
     expect([
       await codeOf(client.conversations.retry(other.id, failing)),
       await client.conversations.retry(id, failing),
-    ]).toEqual(['not_found', { is_change: true, text: 'Taken up again.' }])
+    ]).toEqual(['not_found', { is_change: true, text: 'Queued again.' }])
     await latest(id, 'answered')
     expect(await codeOf(client.conversations.retry(id, failing))).toBe('conflict')
 
@@ -282,11 +282,11 @@ describe('a slash command', () => {
     ]).toEqual([
       ['model', expect.stringMatching(/opus/), true],
       ['stop', 'Nothing is running here.', false],
-      ['approve', 'Nothing waits for an answer here.', false],
+      ['approve', 'Nothing is waiting for approval here.', false],
       ['backend', expect.stringMatching(/gemini is not installed/), false],
       'help',
       'new',
-      [{ conversation_id: id, command: 'continue', answer: 'It continues.', is_change: true, message_id: going }, true],
+      [{ conversation_id: id, command: 'continue', answer: 'Continuing.', is_change: true, message_id: going }, true],
       'opus',
     ])
   })

@@ -15,7 +15,7 @@ import {
 const RUNS = { numRuns: 300 }
 const KNOWN = TEMPLATE_NAMES.map((name) => `{{${name}}}`).join(', ')
 
-/** What a careless template would take for something else. */
+/** Values that a careless template would misread. */
 const TRAPS = [
   '-',
   '--',
@@ -39,7 +39,7 @@ const anyValue = fc
   .map((value) => value.replaceAll('\0', ''))
 const anyValues: fc.Arbitrary<TemplateValues> = fc.dictionary(anyName, anyValue)
 const anyLiteral = fc.string().map((text) => text.replaceAll(/[{}\0]/g, ''))
-/** An element as parts: a text of the operator, or a name that stands for something. */
+/** An element as parts: the operator's text, or the name of a placeholder. */
 const anyParts = fc.array(fc.oneof(anyLiteral, fc.record({ name: anyName })), { maxLength: 4 })
 
 type Part = string | { name: TemplateName }
@@ -94,12 +94,12 @@ describe('an argument', () => {
 
   it('that would become an option is explained to the person with what to do', () => {
     expect(() => expandArguments(['--name', '{{From}}: {{BodyStripped}}'], { From: '-x', BodyStripped: 'hi' })).toThrow(
-      'This was not given to the agent: in place of "{{From}}: {{BodyStripped}}" of the command, it would begin with "-" and be taken for an option. Begin it with another character.',
+      'This was not passed to the agent: in "{{From}}: {{BodyStripped}}" of the command, it would begin with "-" and be read as an option. Begin it with another character.',
     )
   })
 
   it.each([
-    ['a NUL', 'a\0b', 'it would have a NUL in it'],
+    ['a NUL', 'a\0b', 'it would contain a NUL character'],
     ['more bytes than an argument may have', 'é'.repeat(65_536), 'it would be longer than 131071 bytes'],
   ])('with %s is refused', (_, BodyStripped, problem) => {
     expect(() => expandArguments(['about: {{BodyStripped}}'], { BodyStripped })).toThrow(problem)
@@ -135,17 +135,17 @@ describe('a command', () => {
 
   it.each([
     [['claude', '--name', '{{From}}', '{{Body}}'], []],
-    [['claude', '{{body}}', '{{body}}'], [`{{body}} stands for nothing. Known: ${KNOWN}.`]],
+    [['claude', '{{body}}', '{{body}}'], [`{{body}} is not a known placeholder. Known: ${KNOWN}.`]],
     [
       ['claude', '--{{Body}}', '-x{{From}}', '--name={{From}}'],
       ['--{{Body}}', '-x{{From}}'].map(
-        (element) => `"${element}": a message must not choose the option. Put it after "=", or alone.`,
+        (element) => `"${element}": a message must not choose the option. Put it after "=", or by itself.`,
       ),
     ],
-    [['{{Body}}'], ['The executable must not come from a message: write its name.']],
+    [['{{Body}}'], ['The executable must not come from a message. Write its name.']],
     [
       ['claude', '--', 'x', '{{Body}}'],
-      ['"--" ends the options, and further ones of the agent come after it: leave it out.'],
+      ['Remove "--": it ends the options, and more options for the agent follow it.'],
     ],
   ])('%j has the problems %j', (command, problems) => {
     expect(problemsOfCommand(command)).toEqual(problems)
@@ -154,19 +154,19 @@ describe('a command', () => {
 
 it('unknown names are found, even those that every object has', () => {
   expect(problemsOfTemplate('{{Body}} {{constructor}} {{ toString }} {{x}}')).toEqual(
-    ['constructor', 'toString', 'x'].map((name) => `{{${name}}} stands for nothing. Known: ${KNOWN}.`),
+    ['constructor', 'toString', 'x'].map((name) => `{{${name}}} is not a known placeholder. Known: ${KNOWN}.`),
   )
 })
 
 it('braces that are no template are found, and those of data are not', () => {
   expect(['{{Body', '{{}} {{Body}}', '{{ Bo dy }}', '{"a":{"b":1}}'].map(problemsOfTemplate)).toEqual([
-    [`"{{Body" stands for nothing. Known: ${KNOWN}.`],
-    [`"{{}}" stands for nothing. Known: ${KNOWN}.`],
-    [`"{{ Bo dy }}" stands for nothing. Known: ${KNOWN}.`],
+    [`"{{Body" is not a valid placeholder. Known: ${KNOWN}.`],
+    [`"{{}}" is not a valid placeholder. Known: ${KNOWN}.`],
+    [`"{{ Bo dy }}" is not a valid placeholder. Known: ${KNOWN}.`],
     [],
   ])
 })
 
-it('a name that stands for nothing is refused', () => {
-  expect(() => expandText('{{constructor}}', {})).toThrow('{{constructor}} stands for nothing')
+it('an unknown placeholder is refused', () => {
+  expect(() => expandText('{{constructor}}', {})).toThrow('{{constructor}} is not a known placeholder')
 })
