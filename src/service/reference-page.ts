@@ -80,7 +80,7 @@ function operationHtml({ path, method, operation }: ListedOperation): string {
     ...schemasHtml('Body', requestBody?.content),
     ...Object.entries(responses).flatMap(([status, response]) =>
       // Errors have the same format everywhere.
-      status === 'default' ? [] : schemasHtml(`Answer ${status}`, response.content),
+      status === 'default' ? [] : schemasHtml(`Response ${status}`, response.content),
     ),
   ]
   return `<details><summary><b>${method.toUpperCase()}</b> <code>${escape(path)}</code> ${escape(summary)} <small>${escape(scope)}</small></summary>
