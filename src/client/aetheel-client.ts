@@ -54,7 +54,7 @@ export type * from './types.js'
 export type AetheelClientOptions = ConnectionOptions
 
 export interface SubmitOptions {
-  /** Your own name for the command: resending it under the same name does not create a second command. */
+  /** Your own key for the command: sending it again with the same key does not create a second command. */
   idempotencyKey?: string
 }
 
@@ -84,7 +84,7 @@ export class AetheelClient {
     return this.#login('/login', { token })
   }
 
-  /** As `login`, with the code of a link that "aetheel dashboard" prints. It works once. */
+  /** Like `login`, with the code of a link that "aetheel dashboard" prints. It works once. */
   async loginWithCode(code: string): Promise<Me> {
     return this.#login('/login/code', { code })
   }
@@ -157,7 +157,7 @@ export class AetheelClient {
     return this.#connection.json('GET', `/audit${queryOf(page)}`)
   }
 
-  /** Contract: an unhealthy gateway is no error here. */
+  /** Contract: an unhealthy gateway is not an error here. */
   health(): Promise<Health> {
     const isHealth = (body: unknown): boolean => typeof body === 'object' && body !== null && 'agents' in body
     return this.#connection.json('GET', '/health', {}, isHealth)
@@ -193,7 +193,7 @@ class ProjectsClient {
     return this.connection.json('GET', projectPath(id))
   }
 
-  /** The names of at most 50 files and directories in it that match what was typed. */
+  /** The names of at most 50 files and directories in it that match `query`. */
   files(id: string, query = ''): Promise<ProjectFiles> {
     return this.connection.json('GET', `${projectPath(id)}/files${queryOf({ query })}`)
   }
@@ -202,7 +202,7 @@ class ProjectsClient {
     return this.connection.json('POST', '/projects', { body: project })
   }
 
-  /** Absent settings stay; null clears one. */
+  /** Omitted settings stay; null resets one. */
   update(id: string, changes: ProjectChanges): Promise<Project> {
     return this.connection.json('PATCH', projectPath(id), { body: changes })
   }
@@ -290,12 +290,12 @@ class TokensClient {
     return (await this.connection.json<TokenList>('GET', '/tokens')).tokens
   }
 
-  /** Its value is in this answer alone. */
+  /** Only this response has its value. */
   create(token: NewToken): Promise<CreatedToken> {
     return this.connection.json('POST', '/tokens', { body: token })
   }
 
-  /** Not the one that this client uses, nor the last one that allows everything. */
+  /** Rejects for the token that this client uses, and for the last admin token for all projects. */
   remove(id: string): Promise<void> {
     return this.connection.done('DELETE', `/tokens/${encodeURIComponent(id)}`)
   }
@@ -318,7 +318,7 @@ class CredentialsClient {
     return this.connection.done('DELETE', credentialsPath(projectId, name))
   }
 
-  /** Seals all of them with a new key and returns their number. */
+  /** Encrypts all of them with a new key, and returns their number. */
   async rotate(): Promise<number> {
     return (await this.connection.json<Rotated>('POST', '/credentials/rotate')).count
   }

@@ -35,7 +35,7 @@ export class AetheelApiError extends Error {
 export function apiErrorOf(status: number, text: string): AetheelApiError {
   const error = errorIn(text)
   if (error) return new AetheelApiError(error.code, status, error.message, error.problems)
-  const message = `The answer, with status ${status}, is not one of a gateway. Is the base URL right?`
+  const message = `The response with status ${status} is not from a gateway. Check the base URL.`
   return new AetheelApiError('unexpected_answer', status, message)
 }
 

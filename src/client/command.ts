@@ -22,12 +22,12 @@ export class Command {
     return commandEvents(this.connection, `${this.#path()}/events`, options)
   }
 
-  /** Waits for its end. A failed command does not throw: look at `state` and `error`. */
+  /** Waits for its end. A failed command does not throw: check `state` and `error`. */
   async finished(options?: Pick<EventsOptions, 'signal'>): Promise<CommandDetails> {
     for await (const { name } of this.events(options)) {
       if (name === 'complete') return this.get()
     }
-    throw new AetheelApiError('unexpected_answer', 204, `The command ${this.id} has no end that could be followed.`)
+    throw new AetheelApiError('unexpected_answer', 204, `The stream of command ${this.id} has no "complete". Check its state.`)
   }
 
   /** Idempotent. */

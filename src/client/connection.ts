@@ -6,14 +6,14 @@ export interface ConnectionOptions {
   baseUrl: string
   /** Absent in the gateway's own pages, which log in. */
   token?: string
-  /** Absent, the platform's. */
+  /** Default: the platform's. */
   fetch?: typeof fetch
 }
 
 export interface RequestOptions {
   /** Sent as JSON. */
   body?: object
-  /** Sent as it is, in place of `body`. */
+  /** Sent as is, instead of `body`. */
   file?: Blob
   headers?: Record<string, string>
   signal?: AbortSignal
@@ -30,7 +30,7 @@ export class Connection {
     const token = options.token?.trim()
     // A platform that rejects it as a header would quote it in its error.
     if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
-      throw new TypeError('The token is empty or holds characters that no token has. "aetheel tokens" makes one.')
+      throw new TypeError('The token is empty or has invalid characters. Create one with "aetheel tokens create".')
     }
     this.#baseUrl = options.baseUrl.replace(/\/+$/, '')
     this.#authorization =
@@ -99,7 +99,7 @@ export class Connection {
   }
 
   #unreachable(cause: unknown): AetheelApiError {
-    const message = `No gateway answers at ${this.#baseUrl}. "aetheel start" starts one.`
+    const message = `No gateway answers at ${this.#baseUrl}. Start one with "aetheel start".`
     return new AetheelApiError('unreachable', 0, message, [], { cause })
   }
 }

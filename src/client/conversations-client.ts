@@ -38,7 +38,7 @@ export class ConversationsClient {
     return this.connection.json('GET', `${pathOf(id)}/messages${queryOf(page)}`)
   }
 
-  /** For `files` of a message, within an hour. Its type is that of the blob. */
+  /** Uploads a file for `files` of a message, to be sent within an hour. Its type is that of the blob. */
   upload(id: string, name: string, file: Blob): Promise<UploadedFile> {
     return this.connection.json('POST', `${pathOf(id)}/files${queryOf({ name })}`, { file })
   }
@@ -48,12 +48,12 @@ export class ConversationsClient {
     return (await this.connection.open('GET', `${pathOf(id)}/files/${encodeURIComponent(fileId)}`)).blob()
   }
 
-  /** The slash commands that a message can be. */
+  /** The slash commands. */
   async commands(id: string): Promise<SlashCommand[]> {
     return (await this.connection.json<CommandList>('GET', `${pathOf(id)}/commands`)).commands
   }
 
-  /** The files that the agent has changed in it. */
+  /** The files that the agent changed in it. */
   changes(id: string): Promise<Changes> {
     return this.connection.json('GET', `${pathOf(id)}/changes`)
   }
@@ -63,8 +63,8 @@ export class ConversationsClient {
   }
 
   /**
-   * `files` are the ids of uploaded ones. Settles when the gateway has stored it. Resending under the same key does not create a second message. A slash command
-   * is answered instead, each time.
+   * Settles when the gateway has stored the message, or answered the slash command. `files` are ids of uploaded files.
+   * Sending a message again with the same key does not create a second one; a slash command runs each time.
    */
   send(
     id: string,
@@ -75,23 +75,23 @@ export class ConversationsClient {
     return this.connection.json('POST', `${pathOf(id)}/messages`, { body: { text, files }, headers })
   }
 
-  /** Absent choices stay; null clears one. */
+  /** Omitted choices stay; null resets one. */
   update(id: string, changes: ConversationChanges): Promise<ConversationDetails> {
     return this.connection.json('PATCH', pathOf(id), { body: changes })
   }
 
-  /** With everything that was said and done in it. Refused as a `conflict` while something runs or waits. */
+  /** Deletes it with its messages, runs and files. Rejects with `conflict` while something runs or waits in it. */
   remove(id: string): Promise<void> {
     return this.connection.done('DELETE', pathOf(id))
   }
 
-  /** With `messageId`, only that message: later ones continue. */
+  /** With `messageId`, stops only that message: later ones continue. */
   stop(id: string, { messageId }: { messageId?: string } = {}): Promise<Done> {
     const given = messageId === undefined ? {} : { body: { message_id: messageId } }
     return this.connection.json('POST', `${pathOf(id)}/stop`, given)
   }
 
-  /** An agent that has paused goes on; with `messageId`, only if that message is where it paused. */
+  /** Continues a paused agent; with `messageId`, only if it paused at that message. */
   continue(id: string, { messageId }: { messageId?: string } = {}): Promise<Continued> {
     const given = messageId === undefined ? {} : { body: { message_id: messageId } }
     return this.connection.json('POST', `${pathOf(id)}/continue`, given)
@@ -106,7 +106,7 @@ export class ConversationsClient {
     return (await this.connection.json<UsedSessionList>('GET', `${pathOf(id)}/sessions`)).sessions
   }
 
-  /** The next message continues an earlier session. */
+  /** Makes the next message continue an earlier session. */
   resume(id: string, sessionId: string): Promise<Done> {
     return this.connection.json('POST', `${pathOf(id)}/resume`, { body: { session_id: sessionId } })
   }

@@ -14,12 +14,12 @@ const MAX_SILENCE_MS = 45_000
 
 export interface StreamOptions {
   signal?: AbortSignal | undefined
-  /** The connection broke or could not be made: what was received so far may be stale. */
+  /** Called when the connection breaks or cannot be made: what was received so far may be stale. */
   onLost?: () => void
 }
 
 /**
- * Contract: ends when the gateway says that nothing can follow. When the connection breaks, it reconnects from
+ * Contract: ends when the gateway says that no more can follow. When the connection breaks, it reconnects from
  * `lastEventId` and calls `onLost`. Throws AetheelApiError if the gateway refuses or is unreachable for minutes.
  */
 export async function* streamEvents(
@@ -70,7 +70,7 @@ async function* openStream(
   const close = (): void => closing.abort(signal?.reason)
   signal?.addEventListener('abort', close)
   if (signal?.aborted) close()
-  const fallSilent = (): void => closing.abort(new AetheelApiError('unreachable', 0, 'The gateway fell silent.'))
+  const fallSilent = (): void => closing.abort(new AetheelApiError('unreachable', 0, 'The gateway stopped sending data.'))
   let silence = setTimeout(fallSilent, MAX_SILENCE_MS)
   try {
     const response = await connection.open('GET', path, { headers, signal: closing.signal })
@@ -79,7 +79,7 @@ async function* openStream(
       return
     }
     if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
-      throw new AetheelApiError('unexpected_answer', response.status, 'The answer is no event stream of a gateway.')
+      throw new AetheelApiError('unexpected_answer', response.status, 'The response is not an event stream. Check the base URL.')
     }
     let batch: Batch = { events: [] }
     const reader = new ServerSentEventsReader({

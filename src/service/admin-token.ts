@@ -4,7 +4,7 @@ import type { ServiceDependencies } from './dependencies.js'
 
 type AdminDependencies = Pick<ServiceDependencies, 'gateway' | 'now' | 'newId'>
 
-/** Creates a token for everything. */
+/** Creates an admin token for all projects. */
 export async function issueAdminToken({ gateway, now, newId }: AdminDependencies, name: string): Promise<string> {
   return gateway.store.transaction(async (tables) => {
     const { token, record } = await issueToken(tables.tokens, { name, scope: 'admin' }, { now, newId })
@@ -17,7 +17,7 @@ export async function issueAdminToken({ gateway, now, newId }: AdminDependencies
   })
 }
 
-/** The hash of a token for everything. Creates one if there is none; nobody knows its secret. */
+/** The hash of an admin token for all projects. Creates one if there is none, and discards its secret. */
 export async function adminTokenHash(dependencies: AdminDependencies): Promise<string> {
   const { gateway, now } = dependencies
   const existing = await gateway.store.tokens.hashOfAdmin(now())

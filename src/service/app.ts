@@ -23,7 +23,7 @@ import { registerTicketRoute, Tickets } from './tickets.js'
 /** Limit for receiving a request. */
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 10_000
-/** How often the two are checked, and so how much longer each may take. */
+/** How often both are checked, so each may take this much longer. */
 const CONNECTION_CHECK_MS = 2_000
 /** Limit for answering, except event streams. Cloning a repository may take ten minutes. */
 const ANSWER_TIMEOUT_MS = 660_000
@@ -75,7 +75,7 @@ export async function createApp(
     // Many libraries always send the header, even without a body.
     if (text === '') return done(null)
     return parseJson(request, text.toString(), (error, body) => {
-      const advice = 'Check quotes, commas and line ends.'
+      const advice = 'Check quotes, commas and line breaks.'
       done(
         error && new GatewayError('request_invalid', `The body is not valid JSON. ${advice}`, { cause: error }),
         body,
@@ -97,7 +97,7 @@ export async function createApp(
   app.addHook('preParsing', async (request) => {
     if (!request.routeOptions.config.takesFile) return
     request.fileType = request.headers['content-type']
-    // A file of JSON is a file, too.
+    // An uploaded JSON file is not parsed.
     request.headers['content-type'] = FILE_TYPE
   })
   app.addHook('onResponse', async (request, reply) => logAnswer(request, reply))
@@ -110,7 +110,7 @@ export async function createApp(
   addGuards(app, { config, authenticator, open, limits })
   app.addHook('preClose', async () => open.endStreams())
   app.setNotFoundHandler((request) => {
-    throw new GatewayError('not_found', `There is no ${request.method} on this path. The API is described at /docs/api.`)
+    throw new GatewayError('not_found', `There is no ${request.method} route on this path. See /docs/api for all routes.`)
   })
 
   await describeApi(app, packageVersion())

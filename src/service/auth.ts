@@ -4,7 +4,7 @@
 //   stops working at once.
 // - Tokens are never read from URLs, which end up in logs and histories. Event streams take a ticket instead.
 // - A header takes precedence over a ticket, and a ticket over the cookie, which browsers send unasked.
-// - A login is looked up like a token, by the hash of what the browser has, and has the current rights of its token.
+// - A login is looked up like a token, by the hash of the browser's two secrets, and has its token's current rights.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -64,7 +64,7 @@ function bearerToken({ headers }: Pick<FastifyRequest, 'headers'>): string | und
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1]
 }
 
-/** What the browser and its page store, each its own part. */
+/** `secret` is stored by the browser, `pageKey` by the page. */
 export interface NewLogin {
   caller: Caller
   secret: string
@@ -75,7 +75,7 @@ export interface NewLogin {
 interface AuthenticatorDependencies {
   tokens: Tokens
   tickets: Tickets
-  /** Gets all tokens in use: an agent may find one. */
+  /** Gets every token in use, since an agent may come across one. */
   scrubber: Pick<Scrubber, 'add'>
   log: Log
   now: () => number
@@ -134,12 +134,12 @@ export class Authenticator {
   /** Contract: throws `unauthorized` for an unknown token. */
   async login(token: string): Promise<NewLogin> {
     const login = await this.loginAs(hashOf(token))
-    // Only now: whoever has no token must not choose what is hidden.
+    // Only now: callers without a valid token must not choose what is redacted.
     this.dependencies.scrubber.add([token])
     return login
   }
 
-  /** As `login`, by the token's hash. */
+  /** Like `login`, by the token's hash. */
   async loginAs(tokenHash: string): Promise<NewLogin> {
     const { tokens, now } = this.dependencies
     const caller = await this.#identify(tokenHash, false)
@@ -169,20 +169,21 @@ export class Authenticator {
     if (request.headers.authorization !== undefined) {
       const hash = presentedHash(request)
       if (hash !== undefined) return hash
-      throw unauthorized('The Authorization header must be "Bearer" and a token that begins with aet_.')
+      throw unauthorized('The Authorization header must be "Bearer" followed by a token, which begins with aet_.')
     }
     const ticket = ticketOf(request)
     if (ticket === undefined) {
       const hash = presentedHash(request)
       if (hash === undefined) {
-        throw unauthorized('A token is needed: send "Authorization: Bearer" with one of "aetheel tokens create".')
+        const advice = 'Send "Authorization: Bearer" with a token from "aetheel tokens create".'
+        throw unauthorized(`This request needs a token. ${advice}`)
       }
       requireOwnPage(request)
       return hash
     }
     const hash = this.dependencies.tickets.redeem(ticket, pathOf(request))
     if (hash === undefined) {
-      throw unauthorized('The ticket is used, too old or for another path. Ask for a new one: POST /tickets.')
+      throw unauthorized('The ticket was used, has expired or is for another path. Get a new one with POST /tickets.')
     }
     return hash
   }
@@ -211,12 +212,12 @@ export class Authenticator {
     // The database's comparison may leak timing; this one does not.
     if (!record || !timingSafeEqual(Buffer.from(record.hash), Buffer.from(hash))) {
       this.#known.delete(hash)
-      throw unauthorized('This token is not known; it may have been revoked or replaced.')
+      throw unauthorized('Unknown token. It may have been revoked or replaced. Create one with "aetheel tokens create".')
     }
     const { id, name, scope, projects, expiresAt, usedAt } = record
     if (expiresAt !== undefined && expiresAt <= now()) {
       this.#known.delete(hash)
-      throw unauthorized('This token has expired. Make another with "aetheel tokens create".')
+      throw unauthorized('This token has expired. Create another with "aetheel tokens create".')
     }
     const caller = { tokenId: id, tokenHash: hash, name, scope, projects }
     this.#known.set(hash, caller)
@@ -230,7 +231,7 @@ export class Authenticator {
 }
 
 function unavailable(cause?: unknown): GatewayError {
-  const message = 'The database does not answer, so no token can be looked up. Try again later.'
+  const message = 'The database does not answer, so tokens cannot be checked. Try again later.'
   return new GatewayError('store_unavailable', message, { cause })
 }
 
@@ -248,20 +249,18 @@ function ticketOf({ routeOptions, query }: FastifyRequest): string | undefined {
 /** Contract: without a scope it requires `admin`. */
 function requireScope(caller: Caller, needed: Scope | 'public' = 'admin'): void {
   if (needed === 'public' || SCOPES.indexOf(caller.scope) >= SCOPES.indexOf(needed)) return
-  throw new GatewayError('forbidden', `This needs a token with the scope ${needed}; this one has ${caller.scope}.`)
+  throw new GatewayError('forbidden', `This needs a token with scope ${needed}; this one has scope ${caller.scope}.`)
 }
 
 function requireProject({ projects }: Caller, { routeOptions, params }: FastifyRequest): void {
   if (projects === undefined || routeOptions.config.allowsProjectTokens) return
   if (!/^\/projects\/:id(\/|$)/.test(routeOptions.url ?? '')) {
-    throw new GatewayError('forbidden', 'This token is for single projects; what concerns all needs another one.')
+    throw new GatewayError('forbidden', 'This token is limited to certain projects. Use a token for all projects.')
   }
   const { id } = params as { id: string }
   if (projects.includes(id)) return
-  throw new GatewayError(
-    'forbidden',
-    `This token is not for the project ${id}, only for: ${projects.join(', ') || 'none'}.`,
-  )
+  const allowed = projects.join(', ') || 'none'
+  throw new GatewayError('forbidden', `This token is not for project ${id}. Its projects: ${allowed}.`)
 }
 
 function unauthorized(message: string): GatewayError {

@@ -1,7 +1,7 @@
 // A browser's login: a secret in a cookie that scripts cannot read, and a key that the page sends along.
 //
-// - Neither is worth anything alone, and neither is the token. Browsers send the cookie to other programs on other
-//   ports of this host too; those do not have the key, which the page keeps in storage of its origin.
+// - Each is useless without the other, and neither is the token. Browsers send the cookie to programs on other ports of
+//   this host too; those do not have the key, which the page keeps in storage of its origin.
 // - Browsers send the cookie whichever page makes the request. So a request with a cookie must come from our own page,
 //   and must prove it with an Origin if it changes anything.
 
@@ -33,8 +33,8 @@ export function requireOwnPage({ method, headers }: Pick<FastifyRequest, 'method
   const site = headers['sec-fetch-site']
   const isOwn = site === undefined || OWN_SITES.includes(site)
   if (isOwn && (SAFE_METHODS.includes(method) || headers.origin !== undefined)) return
-  const advice = 'Programs send the token as Authorization: Bearer.'
-  throw new GatewayError('forbidden', `With a cookie, only pages of this gateway may ask for this. ${advice}`)
+  const advice = 'Programs must send a token as "Authorization: Bearer".'
+  throw new GatewayError('forbidden', `The cookie works only for pages of this gateway. ${advice}`)
 }
 
 /** The header that sets the cookie or, without a secret, clears it. */

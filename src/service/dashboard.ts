@@ -34,7 +34,7 @@ const TYPES: Partial<Record<string, string>> = {
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 // No name can escape the directory.
-const assetParams = z.object({ name: z.string().regex(/^[\w-]+(\.[\w-]+)+$/, 'this is no name of a file') })
+const assetParams = z.object({ name: z.string().regex(/^[\w-]+(\.[\w-]+)+$/, 'not a valid file name') })
 
 export function registerDashboardRoutes(app: App, directory: string = BUILT): void {
   app.route({
@@ -57,12 +57,12 @@ export function registerDashboardRoutes(app: App, directory: string = BUILT): vo
     handler: async (request, reply) => {
       const asset = await readBuilt(join(directory, 'assets', request.params.name), request)
       if (asset) return sendBuilt(reply, asset, IMMUTABLE)
-      throw new GatewayError('not_found', 'The dashboard has no such file. Reload the page: there may be a newer one.')
+      throw new GatewayError('not_found', 'The dashboard has no such file. Reload the page: it may have been updated.')
     },
   })
 }
 
-const NOT_BUILT = 'The dashboard is not built yet. "npm run build" does it; then reload this page.\n'
+const NOT_BUILT = 'The dashboard is not built yet. Run "npm run build", then reload this page.\n'
 
 interface BuiltFile {
   type: string

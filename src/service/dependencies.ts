@@ -51,11 +51,11 @@ declare module 'fastify' {
     isStream?: boolean
     /** A file of the dashboard. */
     isDashboard?: boolean
-    /** Has its token in the body, which its rate limit then counts for. */
+    /** Has its token in the body. Its rate limit counts for that token. */
     isLogin?: boolean
-    /** Its body is a file of any type, handed to the handler as a stream of at most what the handler reads. */
+    /** Its body is a file of any type. The handler gets it as a stream, and limits its size. */
     takesFile?: boolean
-    /** Not rate-limited: others at its address must not lock out a load balancer. */
+    /** Not rate-limited: others at its address must not lock a load balancer out. */
     isUnlimited?: boolean
     /** Reports the gateway's state, even while tokens cannot be looked up. */
     answersWithoutStore?: boolean
@@ -67,7 +67,7 @@ declare module 'fastify' {
   }
 
   interface FastifyRequest {
-    /** Of the body of a route that takes a file, as its sender gave it. */
+    /** The media type of an uploaded file, as its sender gave it. */
     fileType?: string | undefined
     /** Absent on public routes. */
     caller?: Caller

@@ -24,8 +24,8 @@ const FRAMEWORK_CODES: Partial<Record<number, ErrorCode>> = {
 export const NOT_JSON = 'The body must be JSON. Send it with "content-type: application/json".'
 
 function tooLarge(limit: number): string {
-  const advice = limit < BODY_LIMIT_BYTES ? '' : '; put long texts into files of the project'
-  return `The body is larger than ${describeBytes(limit)}. Send less${advice}.`
+  const advice = limit < BODY_LIMIT_BYTES ? 'Send less.' : 'Send less, or put long text into a file of the project.'
+  return `The body is larger than ${describeBytes(limit)}. ${advice}`
 }
 
 /** `bodyLimit`: of the route, in bytes. */
@@ -40,10 +40,7 @@ function errorBodyOf(error: unknown, requestId: string, bodyLimit: number): Erro
   if (isFrameworks && known !== undefined) return body(known, messageOf(error))
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
     return body('request_invalid', messageOf(error))
-  return body(
-    'internal',
-    `Something went wrong inside the gateway. Its log tells more, under the request ${requestId}.`,
-  )
+  return body('internal', `Internal error. Look for request ${requestId} in the log of the gateway.`)
 }
 
 /** Contract: logs our own errors, but nothing a user wrote. */
@@ -82,7 +79,7 @@ function hasLongBody({ headers }: FastifyRequest, bodyLimit: number): boolean {
 /** Ends a connection without a complete request. */
 export function refuseUnfinished(socket: Socket, status: '400 Bad Request' | '408 Request Timeout'): void {
   if (!socket.writable) return void socket.destroy()
-  const text = JSON.stringify(body('request_invalid', 'This is no whole HTTP request.'))
+  const text = JSON.stringify(body('request_invalid', 'Incomplete or malformed HTTP request. Check what the client sends.'))
   const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}`
   socket.write(`${head}\r\nconnection: close\r\n\r\n${text}`)
   socket.destroySoon()
@@ -97,7 +94,7 @@ type InvalidRequest = Parameters<typeof problemsOf>[0]
 function invalidBody(error: InvalidRequest): ErrorBody {
   const problems = problemsOf(error)
   const sentences = problems.map(({ path, message }) => `${path}: ${message}`)
-  const message = `The request is not right. ${sentences.join('; ')}`
+  const message = `Invalid request. ${sentences.join('; ')}`
   return { error: { code: 'request_invalid', message, problems } }
 }
 

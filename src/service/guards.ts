@@ -52,7 +52,7 @@ export const DEFAULT_LIMITS: Limits = {
 }
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
-/** Listens everywhere; nobody can be reached there. */
+/** Addresses for listening on every interface; nobody can connect to them. */
 export const WILDCARDS = ['0.0.0.0', '::']
 const RETRY_AFTER_SECONDS = 1
 
@@ -70,7 +70,7 @@ type HostConfig = Pick<GatewayConfig, 'httpHost' | 'httpAllowedHosts' | 'publicU
 export function checkSender(request: FastifyRequest, config: HostConfig, address: AddressInfo | string | null): void {
   const hosts = request.raw.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host')
   if (hosts.length > 1) {
-    throw new GatewayError('request_invalid', 'This request has more than one Host header. Send it with one.')
+    throw new GatewayError('request_invalid', 'This request has more than one Host header. Send exactly one.')
   }
   const header = request.headers.host?.toLowerCase() ?? ''
   // Requests to a proxy have an absolute target, which takes precedence over the header.
@@ -82,12 +82,12 @@ export function checkSender(request: FastifyRequest, config: HostConfig, address
     (route?.isPlatform === true && isPublicHost(name, config)) ||
     isOurs(name, port, config, request.socket.localAddress)
   if (![header, target ?? header].every(isAllowed)) {
-    const advice = 'Use an address that it listens on, or add the name to HTTP_ALLOWED_HOSTS.'
-    throw new GatewayError('host_unknown', `This gateway does not answer for the host of this request. ${advice}`)
+    const advice = 'Use an address it listens on, or add the name to HTTP_ALLOWED_HOSTS.'
+    throw new GatewayError('host_unknown', `This gateway does not serve the host of this request. ${advice}`)
   }
   const { origin } = request.headers
   if (origin === undefined || [`http://${header}`, `https://${header}`].includes(origin.toLowerCase())) return
-  throw new GatewayError('forbidden', 'Web pages of other origins may not use this gateway. Ask it from a server.')
+  throw new GatewayError('forbidden', 'Web pages from other origins cannot use this gateway. Send the request from a server.')
 }
 
 function isOurs(header: string, port: string | undefined, config: HostConfig, localAddress?: string): boolean {
@@ -169,7 +169,7 @@ export class OpenResponses {
   /** Contract: throws `overloaded` if one token has too many streams. */
   admitStreamOf({ tokenId }: Caller, reply: FastifyReply): void {
     const count = this.#streamsOfTokens.get(tokenId) ?? 0
-    if (count >= this.limits.openStreamsOfToken) throw tooMany('event streams of this token', reply)
+    if (count >= this.limits.openStreamsOfToken) throw tooMany('event streams with this token', reply)
     this.#streamsOfTokens.set(tokenId, count + 1)
     reply.raw.once('close', () => {
       const left = (this.#streamsOfTokens.get(tokenId) ?? 0) - 1
@@ -251,7 +251,7 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
     checkSender(request, config, app.server.address())
     const { isUnlimited, isLogin } = request.routeOptions.config
     if (!isUnlimited) {
-      // An unknown token counts for its address, or guessing with a new token each time would have no limit.
+      // An unknown token counts towards its address, or guessing with a new token each time would have no limit.
       const hash = await authenticator.knownHash(request)
       if (hash !== undefined) request.tokenHash = hash
       if (!isLogin) await limitRate(request, reply)
@@ -274,6 +274,6 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
     await limitRate(request, reply)
   })
   app.addHook('onRoute', ({ method, url, config: routeConfig }) => {
-    if (routeConfig?.scope === undefined) throw new Error(`The route ${String(method)} ${url} names no scope.`)
+    if (routeConfig?.scope === undefined) throw new Error(`The route ${String(method)} ${url} has no scope.`)
   })
 }

@@ -6,7 +6,7 @@ export const HTTP_CHANNEL = 'http'
 /** Conversations from the dashboard. */
 export const WEB_CHANNEL = 'web'
 
-/** Messages over HTTP. Nothing is sent anywhere: clients find replies, their files and questions in the stored record. */
+/** Messages over HTTP. Nothing is sent: clients read replies, with their files and questions, from the store. */
 export function httpChannels(): Channel[] {
   const nothing = async (): Promise<void> => {}
   const traits = { takesFiles: true, offersAnswers: true }
@@ -14,9 +14,9 @@ export function httpChannels(): Channel[] {
   return [HTTP_CHANNEL, WEB_CHANNEL].map((name) => ({ ...channel, name }))
 }
 
-/** Contract: throws `conflict` unless people write to the conversation here. */
+/** Contract: throws `conflict` unless the conversation is one of the dashboard's. */
 export function requireWeb({ id, channel }: { id: string; channel: string }): void {
   if (channel === WEB_CHANNEL) return
-  const message = `The conversation ${id} is one of ${channel}. Write to it there, or begin another.`
-  throw new GatewayError('conflict', message)
+  const advice = 'Write to it there, or start a new one.'
+  throw new GatewayError('conflict', `Conversation ${id} belongs to the channel ${channel}. ${advice}`)
 }

@@ -1,12 +1,12 @@
-// Codes that log a browser in once, for whoever may use the gateway's socket: no token has to be found and pasted.
+// One-time codes that log a browser in. Anyone who may use the gateway's socket gets one, and needs no token.
 //
-// A code travels in the fragment of an address, which browsers send to nobody, and is gone when it was shown once.
+// A code travels in the fragment of a URL, which browsers do not send, and is gone once used.
 
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { hashOf } from './auth.js'
 
 const CODE_MS = 10 * 60_000
-/** More than anyone opens at a time; then the oldest goes. */
+/** More than anyone opens at a time. Beyond that, the oldest is discarded. */
 const MAX_CODES = 20
 
 interface OpenCode {
@@ -26,7 +26,7 @@ export class LoginCodes {
     return { code, expiresAt }
   }
 
-  /** Consumes a code. False if it is unknown, used or too old. */
+  /** Consumes a code. False if it is unknown, used or expired. */
   redeem(code: string): boolean {
     const hash = Buffer.from(hashOf(code))
     const matching = this.#open.filter((open) => timingSafeEqual(open.hash, hash))

@@ -18,7 +18,7 @@ const LOGIN_BYTES = 1024
 interface LoginDependencies {
   authenticator: Pick<Authenticator, 'login' | 'loginAs' | 'logout'>
   codes: Pick<LoginCodes, 'redeem'>
-  /** The hash of the token that browsers logged in by a link use. */
+  /** The hash of the token for browsers that log in with a link. */
   linkToken(): Promise<string>
 }
 
@@ -37,7 +37,7 @@ export function registerLoginRoutes(app: App, { authenticator, codes, linkToken 
     config: { scope: 'public', isLogin: true },
     bodyLimit: LOGIN_BYTES,
     schema: {
-      summary: 'Log in a page in a browser, by a cookie and a key',
+      summary: 'Log a browser in with a token: sets a cookie and returns a page key',
       tags: ['login'],
       body: loginBodySchema,
       response: { 200: loginSchema },
@@ -51,15 +51,15 @@ export function registerLoginRoutes(app: App, { authenticator, codes, linkToken 
     config: { scope: 'public', isLogin: true },
     bodyLimit: LOGIN_BYTES,
     schema: {
-      summary: 'Log in a page in a browser, by the code of a link',
+      summary: 'Log a browser in with the code of a link: sets a cookie and returns a page key',
       tags: ['login'],
       body: codeBodySchema,
       response: { 200: loginSchema },
     },
     handler: async (request, reply) => {
       if (!codes.redeem(request.body.code)) {
-        const advice = 'Make another with "aetheel dashboard".'
-        throw new GatewayError('unauthorized', `This link was used already, or is too old. ${advice}`)
+        const advice = 'Get a new one with "aetheel dashboard".'
+        throw new GatewayError('unauthorized', `This link was already used or has expired. ${advice}`)
       }
       return answer(request, reply, await authenticator.loginAs(await linkToken()))
     },
@@ -68,7 +68,7 @@ export function registerLoginRoutes(app: App, { authenticator, codes, linkToken 
   route(
     'POST /logout',
     { scope: 'public' },
-    'End the login; the token stays good',
+    'Log the browser out; the token stays valid',
     { response: { 204: nothingSchema } },
     async (request, reply) => {
       await authenticator.logout(request)
@@ -79,7 +79,7 @@ export function registerLoginRoutes(app: App, { authenticator, codes, linkToken 
   route(
     'GET /me',
     { scope: 'read', allowsProjectTokens: true },
-    'What the token of this request allows',
+    'Show what the token allows',
     { response: { 200: meSchema } },
     async (request) => meView(callerOf(request)),
   )

@@ -16,7 +16,7 @@ export async function describeApi(app: App, version: string): Promise<void> {
       openapi: '3.1.0',
       info: {
         title: 'Aetheel',
-        description: 'A gateway to coding agents: projects, commands, event streams.',
+        description: 'A self-hosted gateway for coding agents: projects, commands, conversations, event streams.',
         version,
       },
       components: {

@@ -64,7 +64,7 @@ function operationHtml({ path, method, operation }: ListedOperation): string {
     ...schemasHtml('Body', requestBody?.content),
     ...Object.entries(responses).flatMap(([status, response]) =>
       // Errors have the same format everywhere.
-      status === 'default' ? [] : schemasHtml(`Answer ${status}`, response.content),
+      status === 'default' ? [] : schemasHtml(`Response ${status}`, response.content),
     ),
   ]
   return `<details><summary><b>${method.toUpperCase()}</b> <code>${escapeHtml(path)}</code> ${escapeHtml(summary)} <small>${escapeHtml(scope)}</small></summary>

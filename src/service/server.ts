@@ -24,7 +24,7 @@ export interface LoginLink {
 
 const CLOSE_MS = 2_000
 
-/** Contract: rejects with `http_unavailable` if it cannot or must not listen; then nothing of it is left. */
+/** Contract: rejects with `http_unavailable` if it cannot or must not listen, and then leaves nothing behind. */
 export async function startHttpServer(
   dependencies: ServiceDependencies,
   limits: Limits = DEFAULT_LIMITS,
@@ -50,7 +50,7 @@ export async function startHttpServer(
 }
 
 /**
- * Creates the first token. Contract: not if other machines can connect; then somebody must have created one on purpose.
+ * Creates the first token. Contract: not if other machines can connect; then an operator must create one on purpose.
  */
 async function requireToken(dependencies: ServiceDependencies): Promise<string | undefined> {
   const { config, gateway, now } = dependencies
@@ -59,8 +59,8 @@ async function requireToken(dependencies: ServiceDependencies): Promise<string |
   if (earlier !== undefined) gateway.scrubber.add([earlier])
   if (await tokens.hasAny(now())) return undefined
   if (!isLoopback(config.httpHost)) {
-    const advice = 'Make one first with "aetheel tokens create", or leave HTTP_HOST at 127.0.0.1.'
-    const message = `The HTTP API would be open to other machines at ${config.httpHost}, and there is no token. ${advice}`
+    const advice = 'Create one first with "aetheel tokens create", or set HTTP_HOST=127.0.0.1.'
+    const message = `HTTP_HOST=${config.httpHost} opens the HTTP API to other machines, but there is no token. ${advice}`
     throw new GatewayError('http_unavailable', message)
   }
   const token = await issueAdminToken(dependencies, 'first')
@@ -86,13 +86,13 @@ function urlOf(app: App, host: string): string {
 }
 
 function explainListen(error: unknown, { httpHost, httpPort }: ServiceDependencies['config']): GatewayError {
-  const address = `${httpHost}, port ${httpPort}`
-  const advice = 'Set HTTP_PORT to another one, or HTTP_ENABLED=false.'
+  const address = `port ${httpPort} of ${httpHost}`
+  const advice = 'Set HTTP_PORT to another port, or set HTTP_ENABLED=false.'
   const sentences: Partial<Record<string, string>> = {
-    EADDRINUSE: `Something else listens on ${address} already. ${advice}`,
+    EADDRINUSE: `Another program already listens on ${address}. ${advice}`,
     EACCES: `This user may not listen on ${address}. ${advice}`,
-    EADDRNOTAVAIL: `This machine has no address ${httpHost}. Set HTTP_HOST to one that it has.`,
-    ENOTFOUND: `The name ${httpHost} is not known. Set HTTP_HOST to an address of this machine.`,
+    EADDRNOTAVAIL: `This machine has no address ${httpHost}. Set HTTP_HOST to one of its addresses.`,
+    ENOTFOUND: `The host name ${httpHost} cannot be resolved. Set HTTP_HOST to an address of this machine.`,
   }
   const { code = '' } = error as NodeJS.ErrnoException
   const message = sentences[code] ?? `The HTTP API cannot listen on ${address}: ${messageOf(error)}. ${advice}`

@@ -32,7 +32,7 @@ export function readLastEventId(header: string | string[] | undefined): number {
   if (number !== undefined) return number
   throw new GatewayError(
     'request_invalid',
-    'Last-Event-ID must be the id of an event. Leave it out to begin at the first.',
+    'Last-Event-ID must be the id of an event. Omit it to start with the first.',
   )
 }
 
@@ -143,10 +143,7 @@ export function builtOnce<Source extends object, Rest extends unknown[]>(
 /** Contract: throws `request_invalid` for an id or a name with line breaks. */
 export function formatFrame(id: string | undefined, name: string, data: string): string {
   if (/[\r\n\0]/.test(`${id}${name}`)) {
-    throw new GatewayError(
-      'request_invalid',
-      'The id and the name of an event must be of one line. Leave out line ends.',
-    )
+    throw new GatewayError('request_invalid', 'The id and the name of an event cannot contain line breaks or NUL.')
   }
   const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\n${lines.join('')}\n`

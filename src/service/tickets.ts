@@ -1,4 +1,4 @@
-// Tickets for a browser's EventSource, which cannot send a token. Each is valid for one use, one path and half a
+// Tickets for a browser's EventSource, which cannot send a token. Each is valid once, for one path and for half a
 // minute, so one found in a log or a history opens nothing.
 
 import { randomBytes } from 'node:crypto'
@@ -27,7 +27,7 @@ export class Tickets {
   issue(tokenHash: string, path: string): { ticket: string; expiresAt: number } {
     this.#removeExpired()
     if (this.#open.size >= MAX_TICKETS) {
-      throw new GatewayError('overloaded', 'Too many tickets wait to be used. Try again in half a minute.')
+      throw new GatewayError('overloaded', 'There are too many unused tickets. Try again in half a minute.')
     }
     const ticket = randomBytes(32).toString('base64url')
     const expiresAt = this.now() + TICKET_MS
@@ -67,16 +67,16 @@ export function registerTicketRoute(app: App, tickets: Tickets): void {
   route(
     'POST /tickets',
     { scope: 'read', allowsProjectTokens: true },
-    'A ticket that opens one event stream once, within 30 seconds',
+    'Create a ticket that opens one event stream, once, within 30 seconds',
     { body: ticketRequestSchema, response: { 201: ticketSchema } },
     async (request, reply) => {
       const { path } = request.body
       const hash = presentedHash(request)
       if (!streams.some((stream) => stream.test(path))) {
-        const message = `${path} is no event stream. A ticket opens those that a command names as its stream_url.`
+        const message = `${path} is not an event stream. Use /activity or the stream_url of a command.`
         throw new GatewayError('request_invalid', message)
       }
-      if (hash === undefined) throw new GatewayError('unauthorized', 'A ticket is made with a token.')
+      if (hash === undefined) throw new GatewayError('unauthorized', 'A ticket needs a token. Send one as "Authorization: Bearer".')
       const issued = tickets.issue(hash, path)
       return reply.code(201).send(toWire(ticketSchema, { ...issued, url: `${path}?ticket=${issued.ticket}` }))
     },

@@ -1,4 +1,4 @@
-// Makes and revokes tokens, whoever asks.
+// Creates and revokes tokens, for the API and the command line.
 
 import { defined } from '../core/defined.js'
 import { GatewayError } from '../errors.js'
@@ -11,9 +11,9 @@ import { removeTokenFile, tokenFileHash } from './token-file.js'
 export interface NewToken {
   name: string
   scope: Scope
-  /** Absent, all. */
+  /** All if absent. */
   projects?: string[] | undefined
-  /** Absent, it does not expire. */
+  /** Absent, it never expires. */
   days?: number | undefined
 }
 
@@ -32,10 +32,10 @@ export async function createToken(
   note: Note,
 ): Promise<{ token: string; record: TokenRecord }> {
   if (!/^\P{Cc}{1,100}$/u.test(name)) {
-    throw new GatewayError('request_invalid', 'A token needs a name of at most 100 characters, to know it by later.')
+    throw new GatewayError('request_invalid', 'A token needs a name of 1 to 100 characters, without control characters.')
   }
   if (days !== undefined && !(days > 0 && days <= 3650)) {
-    throw new GatewayError('request_invalid', 'A token may last up to 3650 days; left out, it does not expire.')
+    throw new GatewayError('request_invalid', 'A token can be valid for 1 to 3650 days. Omit the days for one that never expires.')
   }
   await requireProjects(store, projects ?? [])
   return store.transaction(async (tables) => {
@@ -46,7 +46,7 @@ export async function createToken(
   })
 }
 
-/** Removes it, also from the file of the first token. `check` may throw, and then nothing has changed. */
+/** Removes it, also from the file of the first token. If `check` throws, nothing changes. */
 export async function revokeToken(
   token: TokenRecord,
   home: string,
@@ -76,6 +76,6 @@ async function requireProjects({ projects }: Pick<Store, 'projects'>, ids: strin
   const known = (await projects.list()).map(({ id }) => id)
   const unknown = ids.filter((id) => !known.includes(id))
   if (unknown.length === 0) return
-  const advice = known.length === 0 ? 'There are none yet.' : `Known: ${known.join(', ')}`
+  const advice = known.length === 0 ? 'There are no projects yet.' : `Known: ${known.join(', ')}`
   throw new GatewayError('not_found', `There is no project ${unknown.join(', ')}. ${advice}`)
 }

@@ -26,7 +26,7 @@ export interface ActivityStore {
 export type Activity =
   /** Everything that runs or waits. `positions` are the cursors, by message, after which its events follow. */
   | { type: 'snapshot'; conversations: ConversationView[]; positions: ReadonlyMap<string, number> }
-  /** Something in it has changed, for example that it is idle now. */
+  /** It changed, for example became idle. */
   | { type: 'conversation'; conversation: ConversationView }
   | { type: 'deleted'; conversationId: string }
   | { type: 'events'; conversationId: string; messageId: string; events: NumberedEvent[] }
@@ -42,7 +42,7 @@ interface Overview {
   conversations: Map<string, ConversationView>
   /** Runs in progress or recently begun. */
   runs: Map<string, BegunRun>
-  /** Those just deleted. */
+  /** Conversations just deleted. */
   deleted: Map<string, DeletedConversation>
 }
 

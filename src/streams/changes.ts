@@ -1,4 +1,4 @@
-/** Lets any number of waiters know of each change. */
+/** Tells any number of waiters about each change. */
 export class Changes {
   readonly #waiting = new Set<() => void>()
   #version = 0

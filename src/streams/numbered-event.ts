@@ -2,7 +2,7 @@ import type { AgentEvent, FailureReason } from '../backends/types.js'
 import type { MessageState } from '../store/schema.js'
 
 /** The error of a dropped message. */
-export const DROPPED = 'It was taken out of the queue before it was done.'
+export const DROPPED = 'It was removed from the queue before it was finished.'
 
 /** The last event of a message, after everything its agents did. */
 export interface FinalEvent {

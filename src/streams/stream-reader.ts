@@ -87,7 +87,7 @@ export class StreamReader {
   async #message(messageId: string): Promise<Message> {
     const message = await this.store.inbox.get(messageId)
     if (message) return message
-    throw new GatewayError('not_found', `There is no message ${messageId}. Look for it among those of its project.`)
+    throw new GatewayError('not_found', `There is no message ${messageId}. List the commands of its project to find it.`)
   }
 }
 
@@ -103,13 +103,13 @@ function isShownWhileOpen({ event }: { event: AgentEvent }): boolean {
 function asEarlierAttempt({ number, event }: { number: number; event: AgentEvent }): NumberedEvent {
   if (event.type !== 'complete') return { number, event }
   const { failure } = event.result
-  const content = `This attempt has ended${failure ? ` (${failure.reason}: ${failure.message})` : ''}; another one follows.`
+  const content = `This attempt ended${failure ? ` (${failure.reason}: ${failure.message})` : ''}. Another one follows.`
   return { number, event: { type: 'notice', content, timestamp: event.timestamp } }
 }
 
 /** More than one if a retry failed before it had a run. */
 function earlierEnds(after: number, last: number, timestamp: number): NumberedEvent[] {
-  const content = 'This ended as failed, and was taken up again.'
+  const content = 'This attempt failed, and was retried.'
   return Array.from({ length: last - after }, (_, index) => ({
     number: after + index + 1,
     event: { type: 'notice', content, timestamp },

@@ -244,7 +244,7 @@ it('says so when something else answers, or nobody does', async () => {
 
 it('refuses a token that cannot be one, and does not show it', () => {
   const make = (): AetheelClient => new AetheelClient({ baseUrl: 'http://127.0.0.1', token: 'aet_secret\nx: y' })
-  expect(make).toThrow('The token is empty or holds characters that no token has. "aetheel tokens" makes one.')
+  expect(make).toThrow('The token is empty or has invalid characters. Create one with "aetheel tokens create".')
 })
 
 it('works in a page by the cookie of its login, until the logout', async () => {

@@ -119,7 +119,7 @@ it('treats a silent connection as dead, and reconnects; gives up if nobody answe
     {
       code: 'unreachable',
       status: 0,
-      message: 'No gateway answers at http://gateway. "aetheel start" starts one.',
+      message: 'No gateway answers at http://gateway. Start one with "aetheel start".',
     },
     13,
   ])

@@ -29,7 +29,7 @@ interface StageOptions {
 
 export type Stage = Awaited<ReturnType<typeof createStage>>
 
-/** The app on its own store, without anything behind the guards: these tests do not get that far. */
+/** The app on its own store, with nothing behind the guards: these tests get no further. */
 export async function createStage({ environment = {}, limits = {}, addRoutes = () => {}, ...rest }: StageOptions = {}) {
   const home = temporaryDirectory()
   const { log, logged } = lineLog()
@@ -55,7 +55,7 @@ export function bearer(token: string): { authorization: string } {
   return { authorization: `Bearer ${token}` }
 }
 
-/** Every route there is, as it was registered. */
+/** All routes, as registered. */
 export function allRoutes(dependencies: ServiceDependencies): Array<{ method: string; url: string; scope: string }> {
   const routes: RouteOptions[] = []
   const recorder = fastify({ exposeHeadRoutes: false }).withTypeProvider<ZodTypeProvider>()
@@ -82,7 +82,7 @@ export function allRoutes(dependencies: ServiceDependencies): Array<{ method: st
   ]
 }
 
-/** A path that the route takes. */
+/** A path that matches the route. */
 export function pathFor(url: string): string {
   return url.replaceAll(/:\w+|\*/g, 'some')
 }

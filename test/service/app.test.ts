@@ -25,7 +25,7 @@ describe('an error', () => {
       {
         error: {
           code: 'internal',
-          message: `Something went wrong inside the gateway. Its log tells more, under the request ${String(requestId)}.`,
+          message: `Internal error. Look for request ${String(requestId)} in the log of the gateway.`,
         },
       },
       expect.objectContaining({
@@ -58,7 +58,7 @@ describe('an error', () => {
         error: {
           code: 'request_invalid',
           message:
-            'The request is not right. prompt: Invalid input: expected string, received number; options.tools.0: Invalid input: expected string, received number; body: Unrecognized key: "extra"',
+            'Invalid request. prompt: Invalid input: expected string, received number; options.tools.0: Invalid input: expected string, received number; body: Unrecognized key: "extra"',
           problems: [
             { path: 'prompt', message: 'Invalid input: expected string, received number' },
             { path: 'options.tools.0', message: 'Invalid input: expected string, received number' },

@@ -59,7 +59,7 @@ describe('every route', () => {
 describe('a route', () => {
   it('without a scope is refused when it is registered', async () => {
     const { app } = await createStage()
-    expect(() => app.get('/open', async () => 'hello')).toThrow('The route GET /open names no scope.')
+    expect(() => app.get('/open', async () => 'hello')).toThrow('The route GET /open has no scope.')
   })
 })
 
@@ -123,7 +123,7 @@ describe('a token', () => {
       {
         error: {
           code: 'unauthorized',
-          message: 'This token has expired. Make another with "aetheel tokens create".',
+          message: 'This token has expired. Create another with "aetheel tokens create".',
         },
       },
     ])
@@ -136,7 +136,7 @@ describe('a token', () => {
     for (const waitMs of [0, 59_999, 1]) {
       clock.now += waitMs
       await app.inject({ url: '/run', headers })
-      // The use is kept beside the request; this query waits for it, as SQLite has one connection.
+      // The use is recorded in the background; this query waits for it, as SQLite has one connection.
       uses.push((await store.tokens.list())[0]?.usedAt)
     }
     expect(uses).toEqual([START_AT, START_AT, START_AT + 60_000])
@@ -179,7 +179,7 @@ describe('a database that is away', () => {
       {
         error: {
           code: 'store_unavailable',
-          message: 'The database does not answer, so no token can be looked up. Try again later.',
+          message: 'The database does not answer, so tokens cannot be checked. Try again later.',
         },
       },
       'connection lost',

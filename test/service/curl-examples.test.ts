@@ -81,7 +81,7 @@ function idIn(answer: string): string {
   return (JSON.parse(answer) as { id: string }).id
 }
 
-/** The run that has answered the latest message. */
+/** The run that answered the latest message. */
 async function answered(client: AetheelClient, conversationId: string): Promise<string> {
   return until(async () => {
     const [entry] = (await client.conversations.messages(conversationId)).entries
@@ -89,7 +89,7 @@ async function answered(client: AetheelClient, conversationId: string): Promise<
   }, 'an answer')
 }
 
-/** Each with its answer, if that follows right after it. */
+/** Each example, with its answer if that follows directly. */
 function readExamples(): Example[] {
   const blocks = DOCUMENT.matchAll(/^```sh\n([^]*?)\n```$(?:\n\n```json\n([^]*?)\n```$)?/gm)
   return [...blocks].map(([, script = '', shown]) => ({
@@ -107,7 +107,7 @@ async function curl(script: string): Promise<Answer> {
   return { status: Number(stdout.slice(end + 1)), text: stdout.slice(0, end) }
 }
 
-/** What the document shows and the answer does not have, or has in another shape. */
+/** What the document shows and the answer lacks, or has in another shape. */
 function differences(shown: unknown, answer: unknown, path = ''): string[] {
   if (shown === null || answer === null) return []
   if (Array.isArray(shown)) {

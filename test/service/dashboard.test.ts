@@ -7,7 +7,7 @@ import { expect, inject, it } from 'vitest'
 import { createStage } from './app-stage.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 
-/** As the issue of the dashboard sets it: everything that a browser may load, compressed. */
+/** The dashboard's budget: everything that a browser may load, compressed. */
 const MOST_BYTES = 150_000
 
 function makeBuild(): string {
@@ -67,7 +67,7 @@ it('says how to build it if it is missing', async () => {
   const asset = await get('/assets/index-a1_B.js')
   expect([page.statusCode, page.body, asset.statusCode, asset.json()]).toEqual([
     404,
-    'The dashboard is not built yet. "npm run build" does it; then reload this page.\n',
+    'The dashboard is not built yet. Run "npm run build", then reload this page.\n',
     404,
     { error: { code: 'not_found', message: expect.stringContaining('Reload the page') } },
   ])

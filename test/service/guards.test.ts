@@ -211,7 +211,7 @@ describe('strangers', () => {
     for (const path of ['/login', '/login', '/login', '/platform', '/platform', '/platform']) {
       const socket = connect(port, '127.0.0.1')
       onTestFinished(() => void socket.destroy())
-      // Which is answered when the headers have been seen.
+      // `expect` makes the server answer once it has read the headers.
       socket.write(unfinished(path, { host, expect: '100-continue' }))
       await once(socket, 'data')
     }
@@ -314,8 +314,8 @@ describe('a body', () => {
       await ask('application/json', '{"path"'),
       await ask('text/csv', 'a,b'),
     ]).toEqual([
-      [400, expect.stringMatching(/^The request is not right\. body: /)],
-      [400, 'The body is not valid JSON. Check quotes, commas and line ends.'],
+      [400, expect.stringMatching(/^Invalid request\. body: /)],
+      [400, 'The body is not valid JSON. Check quotes, commas and line breaks.'],
       [415, 'The body must be JSON. Send it with "content-type: application/json".'],
     ])
   })
@@ -330,7 +330,7 @@ describe('invalid requests', () => {
     const [head, body = ''] = (await text(socket)).split('\r\n\r\n')
     expect([head?.split('\r\n')[0], JSON.parse(body)]).toEqual([
       'HTTP/1.1 400 Bad Request',
-      { error: { code: 'request_invalid', message: 'This is no whole HTTP request.' } },
+      { error: { code: 'request_invalid', message: 'Incomplete or malformed HTTP request. Check what the client sends.' } },
     ])
   })
 })
@@ -364,7 +364,7 @@ async function listen({ app, config }: Stage): Promise<number> {
 
 function openRequest(port: number, path: string, headers: Record<string, string>): ReturnType<typeof httpRequest> {
   const request = httpRequest({ host: '127.0.0.1', port, path, headers })
-  // It is ended by the test, which the client calls an error.
+  // The test ends it, which the client reports as an error.
   request.on('error', () => request.destroy())
   request.end()
   return request

@@ -153,7 +153,7 @@ describe('a login by the code of a link', () => {
         {
           error: {
             code: 'unauthorized',
-            message: 'This link was used already, or is too old. Make another with "aetheel dashboard".',
+            message: 'This link was already used or has expired. Get a new one with "aetheel dashboard".',
           },
         },
       ],
@@ -217,7 +217,7 @@ describe('a cookie', () => {
     const senders = [
       { origin: url },
       { origin: url, 'sec-fetch-site': 'same-origin' },
-      // A form of a browser that hides its origin, a program, another port of this host, and a stranger.
+      // A form in a browser that hides its origin, a program, another port of this host, and another site.
       { origin: 'null' },
       {},
       { origin: 'http://127.0.0.1:1' },

@@ -67,7 +67,7 @@ describe('startHttpServer', () => {
     await expect(startHttpServer(dependencies)).rejects.toMatchObject({
       code: 'http_unavailable',
       message:
-        'The HTTP API would be open to other machines at 0.0.0.0, and there is no token. Make one first with "aetheel tokens create", or leave HTTP_HOST at 127.0.0.1.',
+        'HTTP_HOST=0.0.0.0 opens the HTTP API to other machines, but there is no token. Create one first with "aetheel tokens create", or set HTTP_HOST=127.0.0.1.',
     })
     expect(await store.tokens.list()).toEqual([])
   })
@@ -85,7 +85,7 @@ describe('startHttpServer', () => {
     const { dependencies } = await createStage({ environment: { HTTP_PORT: String(port) } })
     await expect(startHttpServer(dependencies)).rejects.toMatchObject({
       code: 'http_unavailable',
-      message: `Something else listens on 127.0.0.1, port ${port} already. Set HTTP_PORT to another one, or HTTP_ENABLED=false.`,
+      message: `Another program already listens on port ${port} of 127.0.0.1. Set HTTP_PORT to another port, or set HTTP_ENABLED=false.`,
     })
   })
 })

@@ -14,18 +14,18 @@ import { createQueueWriter } from '../streams/queue-writer.js'
 import { until } from '../kit/waiting.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 
-/** A response may have in hand: one batch of its stream, and what its socket is just writing. */
+/** What a response may buffer: one batch of its stream, and what its socket is writing. */
 const MAX_HELD_BYTES = 200_000
 
 interface TestServer {
   socketPath: string
   responses: ServerResponse[]
-  /** How the streams came to their end. */
+  /** How each stream ended. */
   ended: Array<Promise<string>>
   get(headers?: Record<string, string>): Promise<{ request: ClientRequest; response: IncomingMessage }>
 }
 
-/** On a socket of the file system: it holds little, so that a client that does not read is soon felt. */
+/** On a Unix socket: it buffers little, so a client that does not read soon has an effect. */
 async function serve(
   follow: (after: number, signal: AbortSignal) => AsyncIterable<NumberedEvent[]>,
   options?: EventStreamOptions,
@@ -51,7 +51,7 @@ async function serve(
     ended,
     get: async (headers = {}) => {
       const request = get({ socketPath, headers })
-      // Who leaves early causes an error at both ends.
+      // Leaving early causes an error at both ends.
       request.on('error', () => {})
       const [response] = (await once(request, 'response')) as [IncomingMessage]
       return { request, response }

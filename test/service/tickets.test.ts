@@ -38,7 +38,7 @@ describe('a ticket', () => {
       200,
       expect.objectContaining({ name: 'read' }),
       401,
-      'The ticket is used, too old or for another path. Ask for a new one: POST /tickets.',
+      'The ticket was used, has expired or is for another path. Get a new one with POST /tickets.',
     ])
   })
 

@@ -1,4 +1,4 @@
-// One message, worked on by two gateways that crash, come back too late and are restarted, and clients that come and go.
+// One message, run by two gateways that crash, come back too late and restart, and clients that come and go.
 // Everything random follows from one seed.
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,16 +14,16 @@ export type Ending = 'answered' | 'failed' | 'cancelled' | 'retry' | 'handed-bac
 export interface Writer {
   store: EventStore
   messageId: string
-  /** Claims it, even from somebody who has not finished. */
+  /** Claims it, even from a gateway that has not finished. */
   claim(): Promise<void>
   begin(runId: string): Promise<void>
   record(runId: string, events: RecordedEvent[]): Promise<boolean>
   settle(runId: string, ending: Ending, result: AgentResult): Promise<void>
-  /** Contract: nobody works on it. */
+  /** Contract: it is not claimed. */
   drop(): Promise<void>
   /** Ends it without a run. Contract: it is claimed. */
   fail(): Promise<void>
-  /** Takes it up again. Contract: it has failed. */
+  /** Retries it. Contract: it has failed. */
   retry(): Promise<void>
 }
 

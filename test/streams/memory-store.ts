@@ -1,4 +1,4 @@
-// A store of one message, in memory, as slow and as little atomic as PostgreSQL: every step may let others go first.
+// A store of one message in memory, no faster and no more atomic than PostgreSQL: others may run between any two steps.
 
 import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
 import type { RecordedEvent } from '../../src/store/events.js'

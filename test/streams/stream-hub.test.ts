@@ -8,7 +8,7 @@ import { openTestStore } from '../kit/engines.js'
 import type { Ending, Writer } from './interleaving.js'
 import { createQueueWriter } from './queue-writer.js'
 
-/** So that nothing is found by a poll that should be heard of. */
+/** Polls must not find what should be pushed. */
 const NEVER_MS = 1_000_000
 const ANSWER: AgentResult = { isError: false, finalOutput: 'Done', sessionId: 'session', exitCode: 0, durationMs: 7 }
 
@@ -83,7 +83,7 @@ describe('following a message', () => {
     await stage.begin()
     const stream = stage.follow()
     const first = stream.next()
-    // Until it has found nothing in the store, and waits.
+    // By now it has found nothing in the store, and waits.
     await sleep(50)
     const [event] = outputs(1)
     if (event) await stage.record([event])
@@ -161,7 +161,7 @@ describe('following a message', () => {
     const stage = await setup()
     await stage.begin()
     const [one, other] = [stage.follow(), stage.follow()]
-    // What they have read before both waited is not shared.
+    // What they read before both waited is not shared.
     for (let isSame = false; !isSame;) {
       const next = Promise.all([one.next(), other.next()])
       await sleep(10)
@@ -235,7 +235,7 @@ describe('the numbers of a message', () => {
     await stage.settle('retry', { isError: true, durationMs: 1, failure }, 'first')
     await stage.begin('second')
     await stage.settle('answered', ANSWER, 'second')
-    const content = 'This attempt has ended (rate_limit: Too many requests); another one follows.'
+    const content = 'This attempt ended (rate_limit: Too many requests). Another one follows.'
     const final = { type: 'final', status: 'answered', exitCode: 0, durationMs: 7, sessionId: 'session' }
     expect(await stage.all()).toEqual([
       { number: 1, event: outputs(1)[0] },
@@ -312,7 +312,7 @@ describe('the numbers of a message', () => {
   it('are a single one if nobody worked on a message', async () => {
     const stage = await setup()
     await stage.writer.drop()
-    const error = 'It was taken out of the queue before it was done.'
+    const error = 'It was removed from the queue before it was finished.'
     const event = { type: 'final', status: 'dropped', exitCode: 1, durationMs: 0, timestamp: expect.any(Number), error }
     expect(await stage.all()).toEqual([{ number: 1, event }])
   })

@@ -9,7 +9,7 @@ it('stand beside the fields they are about', () => {
     { path: 'allowed_tools.1', message: 'invalid, too' },
     { path: 'git.url', message: 'too long' },
   ]
-  const { words, of } = formProblems({ error: 'The request is not right.', problems }, FIELDS)
+  const { words, of } = formProblems({ error: 'Invalid request.', problems }, FIELDS)
   expect([words, of('allowed_tools'), of('git.url'), of('model')]).toEqual([
     'Not saved yet: see the marked fields.',
     'invalid tool; invalid, too',

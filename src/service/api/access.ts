@@ -6,17 +6,17 @@ import { ERROR_CODES, type ErrorCode } from '../../errors.js'
 import { SCOPES } from '../../store/tokens.js'
 
 export const loginBodySchema = z.strictObject({
-  token: z.string().trim().max(200).describe('One of "aetheel tokens create", or the first one.'),
+  token: z.string().trim().max(200).describe('A token from "aetheel tokens create", or the first one.'),
 })
 
 export const codeBodySchema = z.strictObject({
-  code: z.string().max(200).describe('From the link that "aetheel dashboard" prints. It works once.'),
+  code: z.string().max(200).describe('The code in the link that "aetheel dashboard" prints. It works once.'),
 })
 
 export const meSchema = z.object({
   name: z.string().describe('The name of the token.'),
-  scopes: z.array(z.enum(SCOPES)).describe('Everything that it allows.'),
-  projects: z.array(z.string()).nullable().describe('The ids of the projects it is for; null for all.'),
+  scopes: z.array(z.enum(SCOPES)).describe('Its scope, and those that it includes.'),
+  projects: z.array(z.string()).nullable().describe('The ids of the projects it is limited to; null if it is for all.'),
 })
 /** What a token allows. */
 export type Me = z.output<typeof meSchema>
@@ -25,7 +25,7 @@ export const loginSchema = meSchema.extend({
   page_key: z
     .string()
     .describe(
-      `Goes with each request as ${PAGE_KEY_HEADER}: without it the cookie is worth nothing. Keep it in the page.`,
+      `Send it as ${PAGE_KEY_HEADER} with each request: the cookie does not work without it. Keep it in the page.`,
     ),
 })
 export type Login = z.output<typeof loginSchema>
@@ -35,7 +35,7 @@ export const ticketRequestSchema = z.strictObject({
     .string()
     .regex(/^\/[^?#\s]*$/, { error: 'must be the path of a stream, such as /projects/site/commands/1/events' })
     .max(2000)
-    .describe('The path of the event stream that the ticket opens, without a query.'),
+    .describe('The path of the event stream to open, without a query.'),
 })
 
 export const ticketSchema = z.object({

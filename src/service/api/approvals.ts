@@ -10,14 +10,14 @@ export const approvalSchema = z.object({
   state: z
     .enum(APPROVAL_STATES)
     .describe(
-      '`asked`: it waits for an answer; `expired`: nobody answered in time, which counts as denied; `withdrawn`: the run has ended, or the agent asks no longer.',
+      '`asked`: it waits for an answer; `expired`: nobody answered in time, which counts as denied; `withdrawn`: the run ended, or the agent no longer asks.',
     ),
   project_id: z.string().nullable(),
-  message_id: z.string().describe('The message or command that is worked on.'),
+  message_id: z.string().describe('The message or command that the run belongs to.'),
   run_id: z.string(),
   agent_provider: z.string(),
   tool: z.string(),
-  input: z.record(z.string(), z.unknown()).describe('Without known secrets; what is long is cut off.'),
+  input: z.record(z.string(), z.unknown()).describe('Known secrets are redacted, long values truncated.'),
   summary: z.string(),
   can_remember: z.boolean().describe('Whether `remember: "this"` is possible.'),
   asked_at: timeSchema,
@@ -36,21 +36,21 @@ export const approvalAnswerSchema = z
     remember: z
       .enum(REMEMBERED)
       .optional()
-      .describe('What needs no question from now on: exactly `this`, or all that the `tool` does in this project.'),
-    message: z.string().max(2_000).optional().describe('What the agent is told of a refusal.'),
+      .describe('What to allow from now on without asking: exactly `this`, or everything the `tool` does in this project.'),
+    message: z.string().max(2_000).optional().describe('What to tell the agent if you deny it.'),
   })
   .refine(({ decision, remember }) => decision === 'allow' || remember === undefined, {
     path: ['remember'],
-    error: 'only what is allowed can be remembered',
+    error: 'needs the decision "allow"',
   })
 export type ApprovalAnswer = z.input<typeof approvalAnswerSchema>
 
 export const approvalRuleSchema = z.object({
   id: z.string(),
-  project_id: z.string().nullable().describe('Null: for conversations without a project.'),
+  project_id: z.string().nullable().describe('Null for conversations without a project.'),
   agent_provider: z.string(),
   tool: z.string(),
-  subject: z.string().nullable().describe('What it is for, to the character; null for all that the tool does.'),
+  subject: z.string().nullable().describe('What it allows, matched exactly; null for everything the tool does.'),
   created_at: timeSchema,
   created_by: z.string(),
 })
@@ -59,12 +59,12 @@ export type ApprovalRule = z.output<typeof approvalRuleSchema>
 export const approvalRuleListSchema = z.object({ rules: z.array(approvalRuleSchema) })
 export type ApprovalRuleList = z.output<typeof approvalRuleListSchema>
 
-const project = nameSchema.optional().describe('Of this project alone.')
+const project = nameSchema.optional().describe('Only those of this project, by its id.')
 
 export const approvalQuery = pageQuery.extend({
   project,
   state: z.enum(APPROVAL_STATES).optional(),
-  before: z.uuid().optional().describe('The id of an approval: only older ones are listed. `next` of a page before.'),
+  before: z.uuid().optional().describe('List only approvals older than the one with this id: `next` of the previous page.'),
 })
 export type ApprovalQuery = z.input<typeof approvalQuery>
 

@@ -21,18 +21,18 @@ export const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cance
 
 const streamIdSchema = z
   .string()
-  .regex(/^[A-Za-z0-9][\w.-]{0,127}$/, 'invalid stream_id: letters, digits and . _ - alone')
+  .regex(/^[A-Za-z0-9][\w.-]{0,127}$/, 'invalid stream_id: use only letters, digits and . _ -, beginning with a letter or digit')
 
 const common = {
   timeout: timeoutSchema.optional(),
   stream_id: streamIdSchema
     .optional()
-    .describe('A name for the stream of its events, which no other command of the project has.'),
+    .describe('A name for its event stream, unique in the project.'),
   metadata: z
     .record(z.string().min(1).max(100), z.string().max(2_000))
     .refine((metadata) => Object.keys(metadata).length <= 50, 'at most 50 entries')
     .optional()
-    .describe('Kept with the command and its runs, and told to hooks.'),
+    .describe('Stored with the command and its runs, and passed to hooks.'),
 }
 
 const PROMPT_REQUIRED = 'prompt is required'
@@ -45,7 +45,7 @@ export const executeBodySchema = z.strictObject({
   model: modelSchema.optional(),
   session_id: sessionIdSchema
     .optional()
-    .describe('A session of this project and its agent to go on in; left out, a new one begins.'),
+    .describe("A session of the project's agent in this project, to resume. By default, a new one starts."),
   allowed_tools: toolsSchema.optional(),
   ...common,
 })
@@ -54,7 +54,7 @@ export type ExecuteRequest = z.input<typeof executeBodySchema>
 const argumentSchema = z
   .string()
   .max(100_000)
-  .refine((argument) => !argument.includes('\0'), 'an argument cannot hold NUL')
+  .refine((argument) => !argument.includes('\0'), 'an argument cannot contain NUL')
 
 export const shellBodySchema = z.strictObject({
   command: z
@@ -62,7 +62,7 @@ export const shellBodySchema = z.strictObject({
     .min(1)
     .max(1_000)
     .refine(([executable]) => executable !== '', 'the executable is missing')
-    .describe('The executable and its arguments. No shell sees them.'),
+    .describe('The executable and its arguments. They run without a shell.'),
   ...common,
 })
 export type ShellRequest = z.input<typeof shellBodySchema>
@@ -75,9 +75,9 @@ export type GitRequest = z.input<typeof gitBodySchema>
 
 export const submittedSchema = z.object({
   command_id: z.string(),
-  stream_url: z.string().describe('Where its events are.'),
-  session_id: z.string().nullable().describe('Null until the agent has begun a new one.'),
-  agent_provider: z.string().describe('Who works on it: an agent, `shell` or `git`.'),
+  stream_url: z.string().describe('The path of its event stream.'),
+  session_id: z.string().nullable().describe('Null until the agent has started a new one.'),
+  agent_provider: z.string().describe('What runs it: an agent, `shell` or `git`.'),
 })
 export type SubmittedCommand = z.output<typeof submittedSchema>
 
@@ -86,33 +86,33 @@ export const commandParams = projectParams.extend({ commandId: z.uuid() })
 export const streamParams = projectParams.extend({ streamId: streamIdSchema })
 
 export const streamHeaders = z.object({
-  'last-event-id': z.string().optional().describe('The id of the last event that was received: it goes on after it.'),
+  'last-event-id': z.string().optional().describe('The id of the last event received: the stream continues after it.'),
 })
 
-export const streamOverSchema = z.null().describe('Nothing can follow.')
+export const streamOverSchema = z.null().describe('No more events can follow.')
 
 export const commandQuery = pageQuery.extend({
-  before: z.uuid().optional().describe('The id of a command: only older ones are listed. `next` of a page before.'),
+  before: z.uuid().optional().describe('List only commands older than the one with this id: `next` of the previous page.'),
 })
 export type CommandQuery = z.input<typeof commandQuery>
 
 export const failureSchema = z.object({
   reason: z.string().nullable(),
   message: z.string(),
-  pod_problem: z.string().optional().describe('What is wrong with the pod of the project, where that is it.'),
+  pod_problem: z.string().optional().describe("What is wrong with the project's pod, if that is the cause."),
 })
 export type Failure = z.output<typeof failureSchema>
 
 const errorSchema = failureSchema
   .nullable()
-  .describe('Why there is no answer, or with `max_turns` only the beginning of one.')
+  .describe('Why there is no answer, or, with the reason `max_turns`, only the beginning of one.')
 
 export const runSchema = z.object({
   id: z.string(),
   provider: runnerSchema,
   model: z.string().nullable(),
   state: z.enum(['running', 'answered', 'failed', 'cancelled', 'interrupted']),
-  is_paused: z.boolean().describe('Whether the agent has stopped at its limit of turns, and can go on in its session.'),
+  is_paused: z.boolean().describe('Whether the agent paused at its turn limit and can continue in its session.'),
   session_id: z.string().nullable(),
   exit_code: z.number().nullable(),
   duration_ms: z.number().nullable(),
@@ -128,8 +128,8 @@ export const commandSummarySchema = z.object({
   command_id: z.string(),
   kind: z.enum(['agent', 'shell', 'git']),
   state: z.enum(COMMAND_STATES),
-  prompt: z.string().describe('What was asked; of a shell or git command, the command as one line.'),
-  agent_provider: runnerSchema.nullable().describe('Who works on it, or will.'),
+  prompt: z.string().describe('The prompt; for a shell or git command, the command as one line.'),
+  agent_provider: runnerSchema.nullable().describe('What runs it, or will: an agent, `shell` or `git`.'),
   session_id: z.string().nullable(),
   stream_url: z.string(),
   created_at: timeSchema,
@@ -139,16 +139,16 @@ export type CommandSummary = z.output<typeof commandSummarySchema>
 
 export const commandSchema = commandSummarySchema.extend({
   project_id: z.string(),
-  command: z.array(z.string()).nullable().describe('Of a shell or git command: the executable and its arguments.'),
-  result: z.string().nullable().describe('The final text of the agent, or what the command printed.'),
+  command: z.array(z.string()).nullable().describe('For a shell or git command: the executable and its arguments.'),
+  result: z.string().nullable().describe("The agent's final text, or the output of the command."),
   files: filesSchema.describe(
-    'What the agent names to go with its text, by `MEDIA:` lines that are taken out of it. Nothing is checked or sent: a relative path begins at the directory of the project.',
+    'The files that the agent named in `MEDIA:` lines, which are removed from `result`. They are not checked or sent. Relative paths start at the project directory.',
   ),
   exit_code: z.number().nullable(),
   error: errorSchema,
   duration_ms: z.number().nullable().describe('Of the last run.'),
   usage: usageSchema.describe('Of all runs.'),
-  cost_usd: z.number().nullable().describe('Of all runs, as far as their agents told.'),
+  cost_usd: z.number().nullable().describe('Of all runs, as far as their agents reported it.'),
   metadata: z.record(z.string(), z.string()),
   runs: z.array(runSchema).describe('The attempts, in order.'),
 })
@@ -162,7 +162,7 @@ export const cancelledSchema = z.object({
   outcome: z
     .enum(['stopped', 'dropped', 'asked', 'finished'])
     .describe(
-      '`stopped`: nothing of it is alive; `dropped`: nobody worked on it, and nobody will; `asked`: another gateway works on it and stops soon; `finished`: it had ended before.',
+      '`stopped`: nothing of it is alive; `dropped`: it had not started, and will not; `asked`: another gateway runs it and will stop it soon; `finished`: it had already ended.',
     ),
 })
 export type CancelledCommand = z.output<typeof cancelledSchema>

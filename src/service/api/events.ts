@@ -15,7 +15,7 @@ export const eventSchemas = {
   tool_result: z.object({ output: z.string(), tool: z.string(), tool_id: z.string(), is_error: z.boolean() }),
   notice: z.object({
     message: z.string(),
-    is_technical: z.boolean().exactOptional().describe('Whether it is for developers, and of no use to a person.'),
+    is_technical: z.boolean().exactOptional().describe('Whether it is for developers only.'),
   }),
   error: z.object({ error: z.string(), reason: z.string() }),
   agent_complete: z.object({
@@ -31,8 +31,8 @@ export const eventSchemas = {
     pod_problem: z
       .string()
       .exactOptional()
-      .describe('What is wrong with the pod of the project, where that is the reason.'),
-    retry_at: z.number().exactOptional().describe('Milliseconds since the epoch when a rate limit is over.'),
+      .describe("What is wrong with the project's pod, if that is the cause."),
+    retry_at: z.number().exactOptional().describe('When a rate limit ends, in milliseconds since the epoch.'),
     metadata: z.record(z.string(), z.unknown()).exactOptional(),
   }),
   complete: z.object({
@@ -45,7 +45,7 @@ export const eventSchemas = {
     reason: z
       .string()
       .exactOptional()
-      .describe('Why the last run failed; with `answered`, `max_turns`: the agent has paused and can continue.'),
+      .describe('Why the last run failed. `max_turns` with `answered`: the agent paused and can continue.'),
   }),
 } satisfies Record<StreamEventName, z.ZodObject>
 
@@ -63,7 +63,7 @@ export type StreamEvent = { [Name in StreamEventName]: { name: Name; data: Event
 export type CommandEvent = { id: number } & StreamEvent
 
 const runEventSchema = z.object({
-  id: z.number().describe('Counts from 1 without gaps over all runs of its message.'),
+  id: z.number().describe('Counts from 1 without gaps across all runs of its message.'),
   at: timeSchema,
   name: z.enum(STREAM_EVENT_NAMES),
   data: z.record(z.string(), z.unknown()),
@@ -72,8 +72,8 @@ const runEventSchema = z.object({
 export const runParams = z.object({ id: z.uuid().describe('The id of the run.') })
 
 export const runEventsQuery = z.object({
-  after: z.coerce.number<number>().int().min(0).default(0).describe('The id of an event: only later ones are listed.'),
-  limit: z.coerce.number<number>().int().min(1).max(1000).default(200).describe('How many at most.'),
+  after: z.coerce.number<number>().int().min(0).default(0).describe('List only events after the one with this id.'),
+  limit: z.coerce.number<number>().int().min(1).max(1000).default(200).describe('The maximum number of events.'),
 })
 export type RunEventsQuery = z.input<typeof runEventsQuery>
 
@@ -82,12 +82,12 @@ export const runEventsSchema = z.object({
   conversation_id: z.string(),
   message_id: z.string(),
   events: z.array(runEventSchema),
-  next: z.number().nullable().describe('For `after`, to see the next ones; null when there are no more for now.'),
+  next: z.number().nullable().describe('Pass it as `after` to get later events; null if there are none yet.'),
 })
 export type RunEvents = z.output<typeof runEventsSchema>
 
 export const activityHeaders = z.object({
-  'last-event-id': z.string().optional().describe('That of the last frame that had one.'),
+  'last-event-id': z.string().optional().describe('The last id received.'),
 })
 
 const activitySchemas = {
@@ -97,7 +97,7 @@ const activitySchemas = {
         last_event_id: z
           .number()
           .nullable()
-          .describe('Of the message that is worked on: its events come here after this one; those before are stored.'),
+          .describe('The last event of the running message so far: later ones follow here, earlier ones are stored.'),
       }),
     ),
   }),

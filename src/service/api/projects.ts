@@ -27,27 +27,27 @@ export const projectPodSchema = z.object({
 export const projectSchema = z.object({
   id: z.string(),
   name: z.string(),
-  directory: z.string().describe('Of the pod, where there is one.'),
-  pod: projectPodSchema.nullable().describe('The pod in which the agent and commands run; null for this machine.'),
-  is_default: z.boolean().describe('Whether conversations that have no other project work in it.'),
+  directory: z.string().describe('In the pod, if there is one.'),
+  pod: projectPodSchema.nullable().describe("The pod in which the agent and commands run; null for the gateway's machine."),
+  is_default: z.boolean().describe('Whether conversations without another project use it.'),
   source: z
     .enum(['file', 'api', 'cluster'])
     .describe(
-      '`file`: the configuration file says what it is; `api`: it was made here; `cluster`: the labels of its pod say that it is there, and which agent it has.',
+      '`file`: the configuration file defines it; `api`: it was created in this gateway; `cluster`: the labels of its pod define it and its agent.',
     ),
   agent_provider: providerSchema.describe(
-    'Who answers: where the agent of the project is not registered, the default one.',
+    "The agent that answers: the project's, or the default agent if that is not registered.",
   ),
   agent_capabilities: capabilitiesSchema,
   model: z.string().nullable(),
   allowed_tools: z.array(z.string()).nullable(),
   timeout: z.number().nullable().describe('In seconds.'),
-  max_turns: z.number().nullable().describe('Null: `default_max_turns` of its agent.'),
-  is_untrusted: z.boolean().describe('Whether nothing in its directory may configure the agent, or run by itself.'),
+  max_turns: z.number().nullable().describe('Null for `default_max_turns` of its agent.'),
+  is_untrusted: z.boolean().describe('If true, nothing in its directory may configure the agent or run automatically.'),
   agent_permissions: z
     .enum(PERMISSIONS)
     .nullable()
-    .describe('Whether a person is asked before the agent uses a tool; null: as the gateway has it.'),
+    .describe("Whether the agent asks a person before it uses a tool; null for the gateway's setting."),
   created_at: timeSchema,
   updated_at: timeSchema,
 })
@@ -59,13 +59,13 @@ export type ProjectList = z.output<typeof projectListSchema>
 const turnsSchema = z.number().int().min(1).max(1_000_000)
 
 export const newProjectSchema = z.strictObject({
-  id: z.string().optional().describe('Left out, made from the name.'),
+  id: z.string().optional().describe('By default, derived from the name.'),
   name: z.string().optional(),
   directory: z
     .string()
     .optional()
     .describe(
-      'One that is there, as an absolute path inside the project roots; with `pod`, a path in there, by default /workspace.',
+      'An existing directory, as an absolute path inside the project roots; with `pod`, a path in the pod, by default /workspace.',
     ),
   git: z
     .strictObject({ url: z.string().max(2_000), ref: z.string().max(300).optional() })
@@ -74,15 +74,15 @@ export const newProjectSchema = z.strictObject({
   template: z
     .union([z.string(), z.strictObject({ name: z.string(), variables: z.record(z.string(), z.string()).optional() })])
     .optional()
-    .describe('One of GET /templates: its name, or its name and variables.'),
-  pod: podSchema.optional().describe('The pod in which the agent and commands run, by kubectl exec.'),
-  agent_provider: givenProviderSchema.optional().describe('Left out, that of GET /agents/default.'),
+    .describe('A template from GET /templates: its name, or its name and variables.'),
+  pod: podSchema.optional().describe('The pod in which the agent and commands run, with kubectl exec.'),
+  agent_provider: givenProviderSchema.optional().describe('Default: that of GET /agents/default.'),
   model: modelSchema.optional(),
   allowed_tools: toolsSchema.optional(),
   timeout: timeoutSchema.optional(),
   max_turns: turnsSchema.optional(),
   is_untrusted: z.boolean().optional(),
-  agent_permissions: z.enum(PERMISSIONS).optional().describe('Left out, as the gateway has it.'),
+  agent_permissions: z.enum(PERMISSIONS).optional().describe("Default: the gateway's setting."),
 })
 export type NewProject = z.input<typeof newProjectSchema>
 
@@ -97,20 +97,20 @@ export const projectChangesSchema = z
     is_untrusted: z.boolean().optional(),
     agent_permissions: z.enum(PERMISSIONS).nullable().optional(),
   })
-  .describe('What is left out stays; null takes a setting back. Another agent begins new sessions.')
+  .describe('Omitted settings stay unchanged; null resets one. Another agent starts new sessions.')
 export type ProjectChanges = z.input<typeof projectChangesSchema>
 
 export const removeProjectQuery = z.object({
-  delete_files: z.stringbool().default(false).describe('Whether its files go, too; only those that were made with it.'),
+  delete_files: z.stringbool().default(false).describe('Whether to delete its files too. Only files that were created with it are deleted.'),
 })
 
 export const projectFilesQuery = z.object({
-  query: z.string().max(300).default('').describe('What was typed so far.'),
+  query: z.string().max(300).default('').describe('The text typed so far.'),
 })
 
 export const projectFilesSchema = z.object({
-  files: z.array(z.string()).describe('From the directory of the project, best first; a directory ends with a slash.'),
-  reason: z.string().nullable().describe('Why there can be none.'),
+  files: z.array(z.string()).describe('Relative to the project directory, best match first; a directory ends with a slash.'),
+  reason: z.string().nullable().describe('Why none can be listed.'),
 })
 export type ProjectFiles = z.output<typeof projectFilesSchema>
 
@@ -134,8 +134,8 @@ export type TemplateList = z.output<typeof templateListSchema>
 
 export const credentialSchema = z.object({
   name: z.string(),
-  kind: z.enum(['variable', 'file']).describe('How agents get it: as a variable, or as a file that a variable names.'),
-  project_id: z.string().nullable().describe('Null: all projects get it.'),
+  kind: z.enum(['variable', 'file']).describe('How agents get it: in an environment variable, or in a file that the variable names.'),
+  project_id: z.string().nullable().describe('Null if all projects get it.'),
   created_at: timeSchema,
   updated_at: timeSchema,
 })
@@ -143,14 +143,14 @@ export const credentialSchema = z.object({
 export type Credential = z.output<typeof credentialSchema>
 
 export const credentialListSchema = z.object({
-  credentials: z.array(credentialSchema).describe('Values are never told.'),
+  credentials: z.array(credentialSchema).describe('Values are never returned.'),
 })
 export type CredentialList = z.output<typeof credentialListSchema>
 
 export const allProjectsParams = z.object({})
 
 export const credentialParams = z.object({
-  name: z.string().min(1).max(100).describe('The variable that agents find it in.'),
+  name: z.string().min(1).max(100).describe('The environment variable through which agents get it.'),
 })
 
 export const newCredentialSchema = z.strictObject({
@@ -159,5 +159,5 @@ export const newCredentialSchema = z.strictObject({
 })
 export type NewCredential = z.input<typeof newCredentialSchema>
 
-export const rotatedSchema = z.object({ count: z.number().describe('How many there are.') })
+export const rotatedSchema = z.object({ count: z.number().describe('The number of credentials.') })
 export type Rotated = z.output<typeof rotatedSchema>

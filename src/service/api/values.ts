@@ -12,7 +12,7 @@ export const nameSchema = z
   .string()
   .min(1)
   .max(100)
-  .refine((name) => !name.includes('\0'), 'a name cannot hold NUL')
+  .refine((name) => !name.includes('\0'), 'a name cannot contain NUL')
 
 export const timeSchema = z.iso.datetime().describe('A time in UTC, as ISO 8601.')
 
@@ -33,13 +33,13 @@ export const modelSchema = z
   .string()
   .regex(
     /^[A-Za-z0-9][\w.:/@[\]-]{0,199}$/,
-    'invalid model: a letter or a digit, then letters, digits and . _ : / @ [ ] - alone',
+    'invalid model: use only letters, digits and . _ : / @ [ ] -, beginning with a letter or digit',
   )
 
 // Of any agent: the backend checks whether it looks like one of its own.
 export const sessionIdSchema = z
   .string()
-  .regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id: take the one of an earlier command, or leave it out')
+  .regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id: use that of an earlier command, or omit it')
 
 const toolSchema = z
   .string()
@@ -49,42 +49,42 @@ const toolSchema = z
 export const toolsSchema = z
   .array(toolSchema)
   // Agents treat an empty list as no restriction.
-  .min(1, 'name at least one tool; leave it out for all that are allowed')
+  .min(1, 'name at least one tool, or omit the field for all that are allowed')
   .max(200)
-  .describe("The agent's own names of the tools it may use. A request chooses among those of its project.")
+  .describe("The tools the agent may use, by the agent's own names. A command can only use those of its project.")
 
 const MAX_TIMEOUT_S = 86_400
-const INVALID_TIMEOUT = `invalid timeout: a number of seconds above 0 and up to ${MAX_TIMEOUT_S}`
+const INVALID_TIMEOUT = `invalid timeout: use a number of seconds above 0 and at most ${MAX_TIMEOUT_S}`
 
 export const timeoutSchema = z
   .number(INVALID_TIMEOUT)
   .min(0.001, INVALID_TIMEOUT)
   .max(MAX_TIMEOUT_S, INVALID_TIMEOUT)
-  .describe('The longest that it may take, in seconds. A request shortens that of its project.')
+  .describe('The time limit, in seconds. A command can only shorten that of its project.')
 
 export const pageQuery = z.object({
-  limit: z.coerce.number<number>().int().min(1).max(200).default(50).describe('How many at most.'),
+  limit: z.coerce.number<number>().int().min(1).max(200).default(50).describe('The maximum number of entries.'),
 })
 export type PageQuery = z.input<typeof pageQuery>
 
-export const nextSchema = z.string().nullable().describe('For `before`, to see older ones; null when there are none.')
+export const nextSchema = z.string().nullable().describe('Pass it as `before` to get older entries; null if there are none.')
 
 /** `next` of lists that are sorted by time and then by id. */
 export const timedIdSchema = z
   .string()
-  .regex(/^\d{1,15}_[\w-]{1,64}$/, 'invalid before: take `next` of a page')
-  .describe('`next` of a page before.')
+  .regex(/^\d{1,15}_[\w-]{1,64}$/, 'invalid before: use `next` of the previous page')
+  .describe('`next` of the previous page.')
 
 export const submitHeaders = z.object({
   'idempotency-key': z
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, 'invalid Idempotency-Key: 1 to 200 visible ASCII characters')
     .optional()
-    .describe('The same command is taken once under it.'),
+    .describe('Requests with the same key are accepted once.'),
 })
 
 export const streamQuery = z.object({
-  ticket: z.string().optional().describe('Of POST /tickets, in place of a token.'),
+  ticket: z.string().optional().describe('From POST /tickets, instead of a token.'),
 })
 
 export const streamResponse = { description: 'The events', content: { 'text/event-stream': { schema: z.string() } } }
@@ -105,4 +105,4 @@ export const tokenUsageSchema = z.object({
 })
 export type Usage = z.output<typeof tokenUsageSchema>
 
-export const usageSchema = tokenUsageSchema.nullable().describe('Null when the agent told nothing.')
+export const usageSchema = tokenUsageSchema.nullable().describe('Null if the agent reported none.')

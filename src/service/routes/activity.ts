@@ -20,10 +20,10 @@ import { conversationView } from './conversation-view.js'
 import { visibilityOf } from './visibility.js'
 
 const DESCRIPTION = `Server-sent events. \`snapshot\`, first and once: the conversations that run or wait. \
-\`conversation\`: one in which something has changed, also that it is idle now. \
-\`conversation_deleted\`: the id of one that is gone. \`event\`: an event of a run, each once, in \
-order and without gaps for its message, the last one \`complete\`; from the first again when it is taken up after that. Who comes back with \`Last-Event-ID\` gets a new \
-snapshot, and the events of what still runs from where they were.`
+\`conversation\`: one that changed, also when it becomes idle. \`conversation_deleted\`: the id of a deleted one. \
+\`event\`: an event of a run. Those of a message come once, in order and without gaps, and end with \`complete\`; \
+if it is retried after that, they start again from the first. Reconnect with \`Last-Event-ID\` to get a new snapshot \
+and the missing events of what still runs.`
 
 export function registerActivityRoutes(app: App, dependencies: ServiceDependencies): void {
   const route = routesOf(app, 'streams')
@@ -32,7 +32,7 @@ export function registerActivityRoutes(app: App, dependencies: ServiceDependenci
   route(
     'GET /activity',
     { scope: 'read', allowsProjectTokens: true, isStream: true },
-    'What goes on in all conversations that the token may see, as it happens',
+    'Stream the activity in all conversations that the token may see',
     { description: DESCRIPTION, querystring: streamQuery, headers: activityHeaders, response: { 200: streamResponse } },
     async (request, reply) => {
       const positions = readPositions(request.headers['last-event-id'])
@@ -95,6 +95,6 @@ function readPositions(header: string | undefined = ''): Map<string, number> {
   if (pairs.length <= MAX_FOLLOWED * 2 && pairs.every((pair) => /^[\w-]{1,64}:\d{1,15}$/.test(pair))) {
     return new Map(pairs.map((pair) => pair.split(':')).map(([id = '', number]) => [id, Number(number)]))
   }
-  const message = 'Last-Event-ID must be the id of a frame of this stream. Leave it out to begin anew.'
+  const message = 'Last-Event-ID must be the last id received from this stream. Omit it to start over.'
   throw new GatewayError('request_invalid', message)
 }

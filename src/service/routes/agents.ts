@@ -14,10 +14,10 @@ import { auditFor, callerOf } from './changes.js'
 const PROBE_TIMEOUT_MS = 5_000
 const MODELS_TIMEOUT_MS = 2_000
 const PROBE_CACHE_MS = 60_000
-const SILENT = 'Its command line has not told its version yet. Look again in a moment.'
-const BUSY = 'It is installed, and did not answer in time just now. Look again in a moment.'
+const SILENT = 'Its command line has not reported a version yet. Try again in a moment.'
+const BUSY = 'It is installed, but did not respond in time. Try again in a moment.'
 const DEMO_NOTE =
-  'The built-in demonstration agent stands in for it, without a model. "aetheel init" chooses a real agent.'
+  'The built-in demo agent replaces it, and uses no model. Run "aetheel init" to choose a real agent.'
 
 /** Without `isFound`, it has not answered yet. */
 type Probe = Omit<AgentProbe, 'isFound'> & Partial<Pick<AgentProbe, 'isFound'>>
@@ -28,7 +28,7 @@ class AgentProbes {
 
   constructor(private readonly now: () => number) {}
 
-  /** A late answer is there for the next caller. */
+  /** A late answer is cached for the next caller. */
   async of(backend: AgentBackend, storedVariables: string[]): Promise<Probe> {
     return (await within(PROBE_TIMEOUT_MS, this.#ask(backend, storedVariables))) ?? { problems: [SILENT] }
   }
@@ -61,7 +61,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
   route(
     'GET /agents',
     { scope: 'read', allowsProjectTokens: true },
-    'The agents, what they can do, and whether they are there',
+    'List the agents, with their capabilities and availability',
     { response: { 200: api.agentListSchema } },
     async (request) => {
       const available = await agents.availableAgents()
@@ -73,7 +73,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
         const [{ isFound, isDemo = false, login, problems, ...probe }, recentModels] = await Promise.all([
           probes.of(backend, storedVariables),
           recentModelsOf(name, callerOf(request)),
-          // Those that it lists later are there the next time.
+          // A late list is in the next answer.
           within(MODELS_TIMEOUT_MS, backend.models()),
         ])
         return toWire(api.agentSchema, {
@@ -95,7 +95,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
   route(
     'GET /agents/default',
     { scope: 'read', allowsProjectTokens: true },
-    'The agent of new projects',
+    'Show the default agent for new projects',
     { response: { 200: api.defaultAgentSchema } },
     async () => defaultAgent(),
   )
@@ -103,10 +103,10 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
   route(
     'PUT /agents/default',
     { scope: 'admin' },
-    'Choose the agent of new projects, until the gateway starts again',
+    'Set the default agent for new projects, until the gateway restarts',
     {
       description:
-        'For this gateway alone; CODE_AGENT_DEFAULT chooses it for good, and for each gateway on a database.',
+        'Applies only to this gateway. Set CODE_AGENT_DEFAULT to change it permanently, on each gateway of a database.',
       body: api.newDefaultAgentSchema,
       response: { 200: api.defaultAgentSchema },
     },
@@ -120,7 +120,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
     },
   )
 
-  /** What is used in projects that the token may not see is none of its business. */
+  /** Project tokens get none, since other projects may use them. */
   async function recentModelsOf(name: BackendName, { projects: own }: Pick<Caller, 'projects'>): Promise<string[]> {
     if (own !== undefined) return []
     const known = { store: gateway.store, modelsOf: async () => [], now }
@@ -129,7 +129,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
 
   function defaultAgent(): api.DefaultAgent {
     const name = agents.defaultProvider()
-    if (name === undefined) throw new GatewayError('backend_unknown', 'No agent is registered.')
+    if (name === undefined) throw new GatewayError('backend_unknown', 'No agent is registered. Run "aetheel doctor" to find out why.')
     return { agent_provider: providerOf(name) }
   }
 }

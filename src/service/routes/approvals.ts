@@ -18,7 +18,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
   route(
     'GET /approvals',
     { scope: 'read', allowsProjectTokens: true },
-    'What agents ask to be allowed, newest first',
+    'List the approvals that agents ask for, newest first',
     { querystring: api.approvalQuery, response: { 200: api.approvalPageSchema } },
     async (request) => {
       const { state, project, limit, before } = request.query
@@ -35,7 +35,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
   route(
     'GET /approvals/:id',
     { scope: 'read', allowsProjectTokens: true },
-    'What an agent asks to be allowed',
+    'Show an approval',
     { params: api.approvalParams, response: { 200: api.approvalSchema } },
     async (request) => approvalView(await find(request.params.id, callerOf(request))),
   )
@@ -43,7 +43,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
   route(
     'POST /approvals/:id',
     { scope: 'run', allowsProjectTokens: true },
-    'Answer it, once: 409 tells who has answered before',
+    'Answer an approval. Only the first answer counts: a later one gets 409, which says who answered',
     { params: api.approvalParams, body: api.approvalAnswerSchema, response: { 200: api.approvalSchema } },
     async (request) => {
       const caller = callerOf(request)
@@ -57,7 +57,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
   route(
     'GET /approval-rules',
     { scope: 'read', allowsProjectTokens: true },
-    'What agents may do without a question, newest first',
+    'List the rules for what agents may do without asking, newest first',
     { querystring: api.approvalRuleQuery, response: { 200: api.approvalRuleListSchema } },
     async (request) => {
       const { project, limit } = request.query
@@ -70,7 +70,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
   route(
     'DELETE /approval-rules/:id',
     { scope: 'admin', allowsProjectTokens: true },
-    'Have the agent ask again',
+    'Remove a rule, so that the agent asks again',
     { params: api.approvalParams, response: { 204: nothingSchema } },
     async (request, reply) => {
       const { id } = request.params
@@ -78,7 +78,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
       await store.transaction(async (tables) => {
         const rule = await tables.approvalRules.get(id)
         if (!rule || !mayAccess(caller, rule) || !(await tables.approvalRules.remove(id))) {
-          throw new GatewayError('not_found', `There is no rule ${id}. GET /approval-rules shows those there are.`)
+          throw new GatewayError('not_found', `There is no rule ${id}. List them with GET /approval-rules.`)
         }
         await auditFor(request, now)(tables, { action: 'approval-rule.remove', subject: id })
       })
@@ -90,11 +90,11 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
     const found = await store.approvals.get(id)
     const [approval] = await visibleOf(found && mayAccess(caller, found) ? [found] : [], caller, store)
     if (approval) return approval
-    throw new GatewayError('not_found', `There is no approval ${id}. GET /approvals shows those there are.`)
+    throw new GatewayError('not_found', `There is no approval ${id}. List them with GET /approvals.`)
   }
 }
 
-/** Project tokens see nothing that belongs to no project. */
+/** Project tokens see only what belongs to a project. */
 function mayAccess(caller: Caller, { projectId }: { projectId?: string }): boolean {
   return projectId === undefined ? caller.projects === undefined : mayUse(caller, projectId)
 }
@@ -102,7 +102,7 @@ function mayAccess(caller: Caller, { projectId }: { projectId?: string }): boole
 function projectsFor(caller: Caller, project: string | undefined): string[] | undefined {
   if (project === undefined) return caller.projects
   if (mayUse(caller, project)) return [project]
-  throw new GatewayError('forbidden', `The token is not for the project ${JSON.stringify(project)}.`)
+  throw new GatewayError('forbidden', `This token is not for project ${JSON.stringify(project)}.`)
 }
 
 function approvalView(approval: Approval): api.Approval {

@@ -8,7 +8,7 @@ export function registerAuditRoutes(app: App, { gateway }: ServiceDependencies):
   route(
     'GET /audit',
     { scope: 'admin' },
-    'Who changed what, newest first',
+    'List who changed what, newest first',
     { querystring: auditQuery, response: { 200: auditSchema } },
     async ({ query: { limit, before } }) => {
       const [at, id = ''] = before?.split('_') ?? []

@@ -6,7 +6,7 @@ import type { Caller } from '../dependencies.js'
 /** The caller of a route that is not public. */
 export function callerOf({ caller }: Pick<FastifyRequest, 'caller'>): Caller {
   if (caller) return caller
-  throw new GatewayError('unauthorized', 'There is no token with this request. Send one as Authorization: Bearer.')
+  throw new GatewayError('unauthorized', 'This request needs a token. Send one as "Authorization: Bearer".')
 }
 
 export function mayUse({ projects }: Caller, projectId: string): boolean {

@@ -36,8 +36,8 @@ export async function findCommand(store: Store, project: ProjectRecord, commandI
   const message = await store.inbox.get(commandId)
   const conversation = message && (await store.conversations.get(message.conversationId))
   if (conversation && isIn(project, conversation)) return recordOf(message)
-  const advice = `GET /projects/${project.id}/commands shows those there are.`
-  throw new GatewayError('not_found', `There is no command ${commandId} in the project ${project.id}. ${advice}`)
+  const advice = `List them with GET /projects/${project.id}/commands.`
+  throw new GatewayError('not_found', `There is no command ${commandId} in project ${project.id}. ${advice}`)
 }
 
 /** A project's commands before `before`, newest first, at most one more than `limit`. */

@@ -14,8 +14,8 @@ import { commandSummaries, commandView } from './command-view.js'
 import { streamName } from './submit-command.js'
 
 const NAMES = STREAM_EVENT_NAMES.filter((name) => name !== 'complete').map((name) => `\`${name}\``)
-const STREAM_DESCRIPTION = `Server-sent events: ${NAMES.join(', ')} and, last and once, \`complete\`. The id of an event \
-counts from 1 without gaps; with \`Last-Event-ID\` the stream goes on after it. 204 when nothing can follow.`
+const STREAM_DESCRIPTION = `Server-sent events: ${NAMES.join(', ')} and, once and last, \`complete\`. Event ids count \
+from 1 without gaps; with \`Last-Event-ID\` the stream continues after that id. 204 if no more events can follow.`
 
 const streamSchema = {
   tags: ['streams'],
@@ -33,7 +33,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
   route(
     'GET /projects/:id/commands',
     { scope: 'read' },
-    'The commands of a project, newest first',
+    'List the commands of a project, newest first',
     { params: projectParams, querystring: api.commandQuery, response: { 200: api.commandPageSchema } },
     async ({ params: { id }, query: { limit, before } }) => {
       const project = await projects.get(id)
@@ -50,7 +50,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
   route(
     'GET /projects/:id/commands/:commandId',
     { scope: 'read' },
-    'A command with its result',
+    'Show a command with its result',
     { params: api.commandParams, response: { 200: api.commandSchema } },
     async ({ params: { id, commandId } }) => commandView(gateway, id, await find(id, commandId)),
   )
@@ -58,7 +58,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
   route(
     'POST /projects/:id/commands/:commandId/cancel',
     { scope: 'run' },
-    'End a command; once more does no harm',
+    'Cancel a command; safe to repeat',
     { params: api.commandParams, response: { 200: api.cancelledSchema } },
     async (request) => {
       const { id, commandId } = request.params
@@ -73,7 +73,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
   route(
     'GET /projects/:id/commands/:commandId/events',
     { scope: 'read', isStream: true },
-    'The events of a command, as they come',
+    'Stream the events of a command',
     { ...streamSchema, params: api.commandParams },
     async (request, reply) => {
       const { id, commandId } = request.params
@@ -85,14 +85,14 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
   route(
     'GET /projects/:id/streams/:streamId',
     { scope: 'read', isStream: true },
-    'The events of the command that has this stream_id',
+    'Stream the events of the command with this stream_id',
     { ...streamSchema, params: api.streamParams },
     async (request, reply) => {
       const { id, streamId } = request.params
       const commandId = await gateway.hostOf(HTTP_CHANNEL).recall(streamName(await projects.get(id), streamId))
       if (commandId === undefined) {
-        const advice = 'The command that names it as its stream_id makes it.'
-        throw new GatewayError('not_found', `There is no stream ${streamId} in the project ${id}. ${advice}`)
+        const advice = 'Send a command with this stream_id to create it.'
+        throw new GatewayError('not_found', `There is no stream ${streamId} in project ${id}. ${advice}`)
       }
       return stream(commandId, request, reply)
     },

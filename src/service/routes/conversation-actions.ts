@@ -1,5 +1,5 @@
-// Actions on conversations from the dashboard: messages to those begun here and, for all, the equivalents of `/stop`,
-// `/continue`, `/new`, `/project`, `/backend`, `/model` and `/queue`.
+// Actions on conversations from the dashboard: messages to those of its own channel and, for all, the equivalents of
+// `/stop`, `/continue`, `/new`, `/project`, `/backend`, `/model` and `/queue`.
 
 import { backendOf } from '../../backends/agents.js'
 import { GatewayError } from '../../errors.js'
@@ -33,7 +33,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'POST /conversations',
     config,
-    'Begin a conversation',
+    'Start a conversation in the channel `web`',
     { body: api.newConversationSchema, response: { 201: api.conversationDetailsSchema } },
     async (request, reply) => {
       const caller = callerOf(request)
@@ -58,7 +58,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'POST /conversations/:id/messages',
     config,
-    'Send a message to a conversation that was begun here, or give it a slash command, which is answered at once',
+    'Send a message, or a slash command, which is answered at once; only in the channel `web`',
     {
       params: api.conversationParams,
       headers: submitHeaders,
@@ -83,7 +83,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'PATCH /conversations/:id',
     config,
-    'Choose the project, the agent, the model or the queue mode of a conversation; name, pin or archive it',
+    'Choose the project, agent, model or queue mode of a conversation; rename, pin or archive it',
     {
       params: api.conversationParams,
       body: api.conversationChangesSchema,
@@ -122,7 +122,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'DELETE /conversations/:id',
     config,
-    'Delete a conversation with everything that was said and done in it',
+    'Delete a conversation, with its messages, runs and uploaded files',
     { params: api.conversationParams, response: { 204: nothingSchema } },
     async (request, reply) => {
       const conversation = await findChangeable(request.params.id, callerOf(request), store)
@@ -134,7 +134,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'POST /conversations/:id/stop',
     config,
-    'End what the agent of a conversation does, or take out the first message that waits',
+    'Stop the agent of a conversation, or remove the first waiting message',
     { params: api.conversationParams, body: api.stopBodySchema, response: { 200: api.doneSchema } },
     async (request) => {
       const caller = callerOf(request)
@@ -153,7 +153,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'POST /conversations/:id/continue',
     config,
-    'Let an agent go on that has paused at its limit of turns',
+    'Continue an agent that paused at its turn limit',
     { params: api.conversationParams, body: api.continueBodySchema, response: { 200: api.continuedSchema } },
     async (request) => {
       const caller = callerOf(request)
@@ -171,7 +171,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'POST /conversations/:id/new-session',
     config,
-    'Let the next message of a conversation begin a fresh session',
+    'Start a fresh session with the next message',
     { params: api.conversationParams, response: { 200: api.doneSchema } },
     async (request) => {
       const caller = callerOf(request)
@@ -185,7 +185,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
   route(
     'POST /conversations/:id/retry',
     config,
-    'Take up a message that failed',
+    'Retry a failed message',
     { params: api.conversationParams, body: api.retryBodySchema, response: { 200: api.doneSchema } },
     async (request) => {
       const { id } = await findChangeable(request.params.id, callerOf(request), store)
@@ -202,8 +202,8 @@ const LABELS = ['title', 'is_pinned', 'is_archived'] as const
 
 async function requireMessage(id: string, messageId: string, { inbox }: Pick<Store, 'inbox'>): Promise<void> {
   if ((await inbox.get(messageId))?.conversationId === id) return
-  const advice = `GET /conversations/${id}/messages shows those there are.`
-  throw new GatewayError('not_found', `There is no message ${messageId} in the conversation ${id}. ${advice}`)
+  const advice = `List them with GET /conversations/${id}/messages.`
+  throw new GatewayError('not_found', `There is no message ${messageId} in conversation ${id}. ${advice}`)
 }
 
 /** The agent comes before the model: choosing an agent resets the model. */
@@ -235,7 +235,7 @@ async function send(
   const { store } = gateway
   const files = await uploadedFiles(id, fileIds, { gateway })
   const project = projectId === undefined ? undefined : await projects.get(projectId)
-  // The project it was begun in: a later choice is separate and can be undone.
+  // The project it was started in: a later choice is separate and can be undone.
   const origin = (await store.projects.list()).find((candidate) => address.startsWith(addressIn(candidate, '')))
   const message = definedFields({
     address,
@@ -262,9 +262,9 @@ function requireSame(earlier: Message | undefined, text: string): void {
   const same = withoutAskPrefix(text)
   if (earlier && [earlier.text, splitAttached(earlier.text).text].includes(same)) return
   const advice = 'Use a new key for a new message.'
-  throw new GatewayError('conflict', `This Idempotency-Key was used with another text before. ${advice}`)
+  throw new GatewayError('conflict', `This Idempotency-Key was already used with another text. ${advice}`)
 }
 
 function sentBefore(): GatewayError {
-  return new GatewayError('conflict', 'One of the files was sent with another message before. Upload it again.')
+  return new GatewayError('conflict', 'One of the files was already sent with another message. Upload it again.')
 }

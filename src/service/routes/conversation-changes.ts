@@ -1,4 +1,4 @@
-// The files that the agent has changed in a conversation, as its tools told.
+// The files that the agent changed in a conversation, as its tools reported them.
 
 import { countLines, countPatchLines, type LineCounts } from '../../core/line-diff.js'
 import { changedFilesOf } from '../../core/tool-input.js'
@@ -15,9 +15,9 @@ import { findConversation } from './visibility.js'
 const MAX_FILES = 200
 const MAX_EDITS = 500
 const MAX_TEXT_CHARACTERS = 20_000
-/** Of all texts together. */
+/** Limit of all texts together. */
 const MAX_CHARACTERS = 1_000_000
-/** A larger call is no edit that anybody reads. */
+/** Nobody reads a larger edit. */
 const MAX_CALL_BYTES = 1_000_000
 
 type Change = ReturnType<typeof changedFilesOf>[number]
@@ -29,7 +29,7 @@ export function registerConversationChangeRoutes(app: App, { gateway }: ServiceD
   route(
     'GET /conversations/:id/changes',
     { scope: 'read', allowsProjectTokens: true },
-    'The files that the agent has changed in a conversation, latest first',
+    'List the files that the agent changed in a conversation, latest first',
     { params: api.conversationParams, response: { 200: api.changesSchema } },
     async (request) => {
       const { id } = await findConversation(request.params.id, callerOf(request), store)
@@ -84,7 +84,7 @@ function editView(call: ToolCall, change: Change, scrubber: Pick<Scrubber, 'scru
   return toWire(api.fileEditSchema, { ...call, tool: call.name, ...texts, isCut })
 }
 
-/** From the directory of the agent, where the file is inside of it. */
+/** Relative to the agent's directory if the file is inside it. */
 function pathFrom(directory: string | undefined, path: string): string {
   const start = directory === undefined ? undefined : `${directoryWithin(directory).replace(/\/$/, '')}/`
   return start !== undefined && path.startsWith(start) ? path.slice(start.length) : path.replace(/^\.\//, '')

@@ -1,4 +1,4 @@
-// The slash commands of chats, for conversations that were begun here.
+// The slash commands of chats, for conversations of the dashboard.
 
 import { COMMANDS, HELP_TEXT } from '../../conversation/command-descriptions.js'
 import { type ActionName, parseCommand, unknownCommand } from '../../conversation/conversation-commands.js'
@@ -12,7 +12,7 @@ import { actorOf, callerOf } from './changes.js'
 import { requireMovable, requireOwnProject } from './conversation-moves.js'
 import { findChangeable, findConversation, visibilityOf } from './visibility.js'
 
-/** Mistakes of a person, which a chat answers in words. */
+/** A person's mistakes, which a chat answers with text. */
 const ANSWERED = new Set<ErrorCode>([
   'backend_missing',
   'backend_unknown',
@@ -28,7 +28,7 @@ export function registerConversationCommandRoutes(app: App, { gateway }: Service
   route(
     'GET /conversations/:id/commands',
     { scope: 'read', allowsProjectTokens: true },
-    'The slash commands that a message can be',
+    'List the slash commands',
     { params: api.conversationParams, response: { 200: api.commandListSchema } },
     async (request) => {
       await findConversation(request.params.id, callerOf(request), gateway.store)
@@ -48,7 +48,7 @@ function argumentView({ name, meaning, isRequired }: { name: string; meaning: st
   return { name, description: meaning, is_required: isRequired }
 }
 
-/** Contract: throws `request_invalid` for a command that there is not, `forbidden` for one that the token may not give. */
+/** Contract: throws `request_invalid` for an unknown command, `forbidden` for one that the token does not allow. */
 export async function runCommand(
   conversation: ConversationView,
   line: string,
@@ -59,7 +59,7 @@ export async function runCommand(
   if (name === undefined) throw new GatewayError('request_invalid', unknownCommand(word))
   const about = { conversationId: conversation.id, command: name }
   if (name === 'help') return toWire(api.answeredCommandSchema, { ...about, answer: HELP_TEXT, isChange: false })
-  // The text was looked at before: these are messages.
+  // `isCommand` does not count these: they are messages.
   if (name === 'ask' || name === 'compact') throw new Error(`/${name} is a message`)
   const { subject, text, isChange } = await act(conversation, name, argument, caller, dependencies)
   dependencies.gateway.wake()
@@ -82,7 +82,7 @@ async function act(
   }
   try {
     if (name === 'project') {
-      // Without an argument it lists all there are.
+      // Without an argument, it lists all projects.
       const chosen = argument === '' || argument === 'default' ? undefined : argument
       if (argument === '') requireOwnProject(caller, undefined)
       else await requireMovable(conversation, caller, chosen ?? null, { projects })

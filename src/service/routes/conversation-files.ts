@@ -1,4 +1,4 @@
-// Files that people upload for messages, and see again.
+// Files that people upload for messages, and download again.
 
 import type { Readable } from 'node:stream'
 import type { IncomingFile } from '../../channels/types.js'
@@ -16,7 +16,7 @@ import { findConversation } from './visibility.js'
 
 const MAX_UNTAKEN = 50
 
-/** A browser shows these without running anything. */
+/** Browsers show these without running anything in them. */
 const SHOWN_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
 
 export function registerConversationFileRoutes(app: App, dependencies: ServiceDependencies): void {
@@ -27,14 +27,14 @@ export function registerConversationFileRoutes(app: App, dependencies: ServiceDe
   route(
     'POST /conversations/:id/files',
     { scope: 'run', allowsProjectTokens: true, takesFile: true },
-    'Upload a file for a message to a conversation that was begun here',
+    'Upload a file for a message; only in the channel `web`',
     { params: api.conversationParams, querystring: api.uploadQuery, response: { 201: api.uploadedFileSchema } },
     async (request, reply) => {
       const conversation = await findConversation(request.params.id, callerOf(request), store)
       requireWeb(conversation)
       if ((await store.uploads.countUntaken(conversation.id)) >= MAX_UNTAKEN) {
-        const message = `${MAX_UNTAKEN} files wait for a message of this conversation. Send it, or wait an hour.`
-        throw new GatewayError('too_many', message)
+        const advice = 'Send them with a message, or wait an hour.'
+        throw new GatewayError('too_many', `This conversation has ${MAX_UNTAKEN} files that were not sent. ${advice}`)
       }
       const maxBytes = config.attachmentMaxMb * 1024 * 1024
       if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw uploadTooLarge(maxBytes)
@@ -50,7 +50,7 @@ export function registerConversationFileRoutes(app: App, dependencies: ServiceDe
   route(
     'GET /conversations/:id/files/:fileId',
     { scope: 'read', allowsProjectTokens: true },
-    'A file that was uploaded for a message',
+    'Download a file that was uploaded for a message',
     { params: api.fileParams, response: { 200: api.fileResponse } },
     async (request, reply) => {
       const { id, fileId } = request.params
@@ -58,14 +58,14 @@ export function registerConversationFileRoutes(app: App, dependencies: ServiceDe
       const upload = await store.uploads.get(id, fileId)
       const content = upload && (await gateway.uploads.stream(fileId))
       if (!content) {
-        throw new GatewayError('not_found', `There is no file ${fileId} of the conversation ${id} on this gateway.`)
+        throw new GatewayError('not_found', `There is no file ${fileId} of conversation ${id} on this gateway.`)
       }
       return reply.headers(headersOf(upload)).send(content)
     },
   )
 }
 
-/** Nothing in it is run: neither as a page nor within one. */
+/** Nothing in the file may run, neither as a page nor within one. */
 function headersOf({ name, mediaType, bytes }: Upload): Record<string, string> {
   const isText = mediaType.startsWith('text/')
   const isShown = isText || SHOWN_TYPES.has(mediaType)
@@ -87,7 +87,7 @@ export function uploadView({ id, conversationId, name, bytes, mediaType }: Uploa
   return toWire(api.uploadedFileSchema, { id, name, size: bytes, mediaType, url })
 }
 
-/** Contract: throws `not_found` unless all of them are of the conversation. */
+/** Contract: throws `not_found` unless all of them belong to the conversation. */
 export async function uploadedFiles(
   conversationId: string,
   ids: string[],
@@ -100,7 +100,7 @@ export async function uploadedFiles(
       const { name, mediaType: type, bytes } = upload
       return { name, type, bytes, read: () => gateway.uploads.read(id) }
     }
-    const advice = 'A file that is not sent within an hour is removed: upload it again.'
-    throw new GatewayError('not_found', `There is no file ${id} in the conversation ${conversationId}. ${advice}`)
+    const advice = 'A file that is not sent within an hour is deleted. Upload it again.'
+    throw new GatewayError('not_found', `There is no file ${id} in conversation ${conversationId}. ${advice}`)
   })
 }

@@ -14,18 +14,19 @@ export async function requireMovable(
   requireOwnProject(caller, projectId ?? undefined)
   if (projectId !== null) await projects.get(projectId)
   if (channel === HTTP_CHANNEL) {
-    throw new GatewayError('conflict', `The commands of ${id} were given to its project. Give new ones to another.`)
+    const advice = 'Send new commands to the other project.'
+    throw new GatewayError('conflict', `Conversation ${id} holds commands of its project, and cannot move. ${advice}`)
   }
   // Open messages were sent to the current project.
   if (channel === WEB_CHANNEL && open > 0) {
-    const advice = 'Wait for the answers, or stop them.'
-    throw new GatewayError('conflict', `Messages of ${id} are worked on or wait in its project. ${advice}`)
+    const advice = 'Wait for the answers or stop them, then move it.'
+    throw new GatewayError('conflict', `Conversation ${id} has messages that run or wait in its project. ${advice}`)
   }
 }
 
-/** Contract: throws `forbidden` if a project token names no project of its own. */
+/** Contract: throws `forbidden` unless a project token names one of its own projects. */
 export function requireOwnProject(caller: Caller, projectId: string | undefined): void {
   if (caller.projects === undefined || (projectId !== undefined && mayUse(caller, projectId))) return
   const known = caller.projects.join(', ') || 'none'
-  throw new GatewayError('forbidden', `This token is for single projects. Name one of them as project_id: ${known}.`)
+  throw new GatewayError('forbidden', `This token is limited to certain projects. Set project_id to one of them: ${known}.`)
 }

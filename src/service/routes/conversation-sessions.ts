@@ -21,7 +21,7 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
   route(
     'GET /conversations/:id/sessions',
     { scope: 'read', allowsProjectTokens: true },
-    'The sessions that a conversation could go on in, last used first',
+    'List the sessions that a conversation can resume, latest used first',
     { params: api.conversationParams, response: { 200: api.usedSessionListSchema } },
     async (request) => {
       const caller = callerOf(request)
@@ -45,7 +45,7 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
   route(
     'POST /conversations/:id/resume',
     { scope: 'run', allowsProjectTokens: true },
-    'Let the next message of a conversation go on in an earlier session',
+    'Resume an earlier session with the next message',
     { params: api.conversationParams, body: api.resumeBodySchema, response: { 200: api.doneSchema } },
     async (request) => {
       const caller = callerOf(request)
@@ -54,10 +54,10 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
       const sessions = await sessionsFor(conversation, caller, sessionId)
       const session = sessions.find((candidate) => candidate.sessionId === sessionId)
       if (!session) {
-        const advice = `GET /conversations/${conversation.id}/sessions shows those there are.`
+        const advice = `List them with GET /conversations/${conversation.id}/sessions.`
         throw new GatewayError('not_found', `There is no session ${sessionId} for this conversation. ${advice}`)
       }
-      // Conversations now in it will begin a fresh session, so the caller must be allowed to change them.
+      // Conversations now in it will start a fresh session, so the caller must be allowed to change them.
       for (const holder of await store.sessions.conversationsIn(session)) await findChangeable(holder, caller, store)
       return toWire(api.doneSchema, await commands.act(conversation, actorOf(caller), 'resume', sessionId))
     },

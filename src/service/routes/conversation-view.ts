@@ -36,7 +36,7 @@ function sourceOf({ head, run, question, title, beginning, lastSeq, ...view }: C
   }
 }
 
-/** A message without text is called by its files. */
+/** A message without text gets its title from its files. */
 function wordsOf(message: string): string {
   const { text, names } = splitAttached(message)
   return text === '' ? names.join(', ') : text
@@ -102,7 +102,7 @@ export async function transcriptView(places: TranscriptPlace[], store: Store): P
 function messageView(message: Message, uploads: Upload[], replies: Delivery[], runs: RunRecord[]): api.TranscriptEntry {
   return toWire(api.transcriptMessageSchema, {
     ...message,
-    // They are listed in the text for the agent.
+    // The text for the agent lists them as well.
     text: uploads.length > 0 ? splitAttached(message.text).text : message.text,
     files: uploads.map(uploadView),
     type: 'message',

@@ -35,7 +35,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
   route(
     'GET /conversations',
     { scope: 'read', allowsProjectTokens: true },
-    'Conversations of all channels, latest first',
+    'List the conversations of all channels, latest first',
     { querystring: api.conversationQuery, response: { 200: api.conversationPageSchema } },
     async (request) => {
       const { limit, before, state, channel, project, pinned, archived, q } = request.query
@@ -60,7 +60,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
   route(
     'GET /conversations/:id',
     { scope: 'read', allowsProjectTokens: true },
-    'A conversation: its agent, its session, what waits, what it has used',
+    'Show a conversation, with its agent, session, queue and usage',
     { params: api.conversationParams, response: { 200: api.conversationDetailsSchema } },
     async (request) =>
       conversationDetails(await findConversation(request.params.id, callerOf(request), store), dependencies),
@@ -69,7 +69,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
   route(
     'GET /conversations/:id/messages',
     { scope: 'read', allowsProjectTokens: true },
-    'What was said in a conversation, latest first',
+    'List the messages and replies of a conversation, latest first',
     { params: api.conversationParams, querystring: api.transcriptQuery, response: { 200: api.transcriptPageSchema } },
     async (request) => {
       const { limit, before } = request.query
@@ -83,7 +83,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
   route(
     'GET /runs/:id/events',
     { scope: 'read', allowsProjectTokens: true },
-    'The events of a run as they are stored, in order',
+    'List the stored events of a run, in order',
     { params: runParams, querystring: runEventsQuery, response: { 200: runEventsSchema } },
     async (request) => {
       const { after, limit } = request.query
@@ -109,7 +109,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
   )
 }
 
-/** Conversations with a hit, latest hit first, after `last`. */
+/** Conversations with a match, latest match first, after `last`. */
 async function search(
   words: string[],
   filter: ConversationFilter,

@@ -15,12 +15,12 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
     { path: '/credentials', params: api.allProjectsParams },
     { path: '/projects/:id/credentials', params: api.projectParams },
   ] as const) {
-    const whose = path === '/credentials' ? 'of all projects' : 'of one project'
+    const whose = path === '/credentials' ? 'for all projects' : 'for one project'
 
     route(
       `GET ${path}`,
       { scope: 'admin' },
-      `The names of the credentials ${whose}`,
+      `List the credentials ${whose}, without their values`,
       { params, response: { 200: api.credentialListSchema } },
       async (request) => {
         const infos = await credentials.list(await ownerOf(request.params))
@@ -62,7 +62,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
   route(
     'POST /credentials/rotate',
     { scope: 'admin' },
-    'Seal all credentials with a new key',
+    'Encrypt all credentials with a new key',
     { response: { 200: api.rotatedSchema } },
     async (request) => {
       return { count: await credentials.rotate(auditFor(request, now)) }

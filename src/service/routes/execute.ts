@@ -31,7 +31,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     route(
       `POST /projects/:id/${path}`,
       { scope: 'run' },
-      'Have the agent of a project do something',
+      'Send a prompt to the agent of a project',
       { params: projectParams, headers: submitHeaders, body: api.executeBodySchema, response },
       async (request, reply) => {
         const { prompt, timeout, ...rest } = request.body
@@ -48,7 +48,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     route(
       `POST /projects/:id/${path}`,
       { scope: 'admin' },
-      path === 'git' ? 'Run git in a project' : 'Run a command in a project',
+      path === 'git' ? 'Run git in a project' : 'Run a program in a project, without a shell',
       { params: projectParams, headers: submitHeaders, body, response },
       async (request, reply) => {
         const { command: args, timeout, ...rest } = request.body

@@ -19,7 +19,7 @@ export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependen
   route(
     'GET /figures',
     { scope: 'read', allowsProjectTokens: true },
-    'What runs that have ended took and came to, by day, agent or project',
+    'Show usage, cost and outcomes of ended runs, by day, agent or project',
     { querystring: figuresQuery, response: { 200: figuresSchema } },
     async (request) => {
       const { group, agent, project } = request.query
@@ -50,7 +50,7 @@ function rangeOf({ from, to }: { from?: string | undefined; to?: string | undefi
   const first = from === undefined ? last - (DEFAULT_DAYS - 1) * DAY_MS : Date.parse(from)
   const days = (last - first) / DAY_MS + 1
   if (first >= 0 && days >= 1 && days <= MAX_DAYS) return { first, last }
-  const message = `from must not be before 1970 nor after to, and there may be ${MAX_DAYS} days at most.`
+  const message = `from must be in 1970 or later and not after to, and the range at most ${MAX_DAYS} days.`
   throw new GatewayError('request_invalid', message)
 }
 

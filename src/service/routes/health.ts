@@ -18,7 +18,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
   route(
     'GET /health',
     { scope: 'read', allowsProjectTokens: true, answersWithoutStore: true },
-    'How the gateway is',
+    'Show the health of the gateway',
     { response: { 200: healthSchema, 503: healthSchema } },
     async (_, reply) => {
       const startedAt = performance.now()
@@ -44,7 +44,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
   route(
     'GET /ready',
     { scope: 'public', isUnlimited: true },
-    'Whether the gateway takes commands',
+    'Check whether the gateway accepts commands',
     { response: { 200: readySchema } },
     async () => {
       // All concurrent requests share one query, since nothing else limits them.
@@ -62,7 +62,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
   route(
     'GET /metrics',
     { scope: 'read', answersWithoutStore: true },
-    'Metrics for Prometheus',
+    'Get metrics for Prometheus',
     { response: { 200: metricsResponse } },
     async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   )

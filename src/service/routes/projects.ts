@@ -11,7 +11,7 @@ import { capabilitiesView } from './agents.js'
 import { callerOf, mayUse, auditFor } from './changes.js'
 
 const MAX_FILES = 50
-const IN_POD = 'The files of this project are in a pod, where they are not looked for.'
+const IN_POD = 'The files of this project are in a pod, and cannot be listed.'
 
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
   const route = routesOf(app, 'projects')
@@ -33,7 +33,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
   route(
     'GET /projects',
     { scope: 'read', allowsProjectTokens: true },
-    'The projects that the token may use',
+    'List the projects that the token may use',
     { response: { 200: api.projectListSchema } },
     async (request) => {
       const caller = callerOf(request)
@@ -45,7 +45,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
   route(
     'POST /projects',
     { scope: 'admin' },
-    'Make a project from a directory, a git repository, a template or a pod',
+    'Create a project from a directory, a git repository, a template or a pod',
     { body: api.newProjectSchema, response: { 201: api.projectSchema } },
     async (request, reply) => {
       const { agent_provider: provider, timeout, template, ...rest } = request.body
@@ -63,7 +63,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
   route(
     'GET /projects/:id',
     { scope: 'read' },
-    'A project',
+    'Show a project',
     { params: api.projectParams, response: { 200: api.projectSchema } },
     async ({ params }) => view(await projects.get(params.id)),
   )
@@ -71,7 +71,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
   route(
     'GET /projects/:id/files',
     { scope: 'read' },
-    'The names of files in the directory of a project, for completion',
+    'Complete the name of a file in the directory of a project',
     { params: api.projectParams, querystring: api.projectFilesQuery, response: { 200: api.projectFilesSchema } },
     async ({ params, query }) => {
       const files = await projects.files(params.id, query.query, MAX_FILES)
@@ -98,7 +98,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
   route(
     'DELETE /projects/:id',
     { scope: 'admin' },
-    'Remove a project, with its credentials and the right of tokens to use it',
+    'Remove a project, its credentials and the access of tokens to it',
     { params: api.projectParams, querystring: api.removeProjectQuery, response: { 204: nothingSchema } },
     async (request, reply) => {
       const { id } = request.params

@@ -19,7 +19,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
   route(
     'GET /queue',
     { scope: 'read' },
-    'What waits, is worked on, has failed or could not be delivered',
+    'List messages that wait, run or failed, and undelivered replies',
     { querystring: pageQuery, response: { 200: api.overviewSchema } },
     async (request) => {
       const { limit } = request.query
@@ -38,7 +38,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
   route(
     'GET /queue/:id',
     { scope: 'read' },
-    'One message or reply',
+    'Show a message or reply',
     { params: api.entryParams, response: { 200: api.entrySchema } },
     async (request) => show(request.params.id, callerOf(request)),
   )
@@ -46,7 +46,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
   route(
     'POST /queue/:id/retry',
     { scope: 'admin' },
-    'Take up a dead letter, or send an undelivered reply again',
+    'Retry a dead letter, or send an undelivered reply again',
     { params: api.entryParams, response: { 200: api.entrySchema } },
     async (request) => {
       const { id } = request.params
@@ -59,16 +59,16 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
   route(
     'DELETE /queue/:id',
     { scope: 'admin' },
-    'Take a message out that nobody works on, or let go of a reply',
+    'Discard a message that is not running, or a reply',
     { params: api.entryParams, response: { 200: api.entrySchema } },
     async (request) => {
       const { id } = request.params
       const outcome = await queue.drop(id, auditFor(request, now))
       if (outcome === 'active') {
-        const advice = 'Cancel its command, or stop it in its conversation with /stop.'
-        throw new GatewayError('conflict', `${id} is worked on. ${advice}`)
+        const advice = 'Cancel its command, or send /stop in its conversation.'
+        throw new GatewayError('conflict', `Message ${id} is running. ${advice}`)
       }
-      if (outcome === 'finished') throw new GatewayError('conflict', `${id} is finished: there is nothing to drop.`)
+      if (outcome === 'finished') throw new GatewayError('conflict', `${id} is finished. There is nothing to discard.`)
       gateway.wake()
       return show(id, callerOf(request))
     },
@@ -79,7 +79,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     if (message) return messageView(message, (await store.jobs.get(id))?.state ?? null, scrubber)
     const [reply] = await visibleOf(await store.outbox.getAll([id], []), caller, store)
     if (reply) return replyView(reply)
-    throw new GatewayError('not_found', `There is no message or reply ${id}. GET /queue shows those there are.`)
+    throw new GatewayError('not_found', `There is no message or reply ${id}. List them with GET /queue.`)
   }
 }
 

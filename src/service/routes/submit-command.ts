@@ -80,7 +80,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
 /** Contract: the project cannot be removed before the command is accepted. */
 export async function requireProject({ projects }: Tables, { id, instance }: ProjectRecord): Promise<void> {
   if ((await projects.hold(id, 'use'))?.instance === instance) return
-  throw new GatewayError('not_found', `The project ${id} was removed meanwhile. GET /projects shows those there are.`)
+  throw new GatewayError('not_found', `Project ${id} was just removed. List the others with GET /projects.`)
 }
 
 /** The key under which a stream's command is stored. */
@@ -96,8 +96,8 @@ async function nameStream(
   commandId: string,
 ): Promise<void> {
   if (await channelValues.add(HTTP_CHANNEL, streamName(project, streamId), commandId)) return
-  const advice = 'Choose another, or leave it out.'
-  const message = `The stream_id ${streamId} is that of another command of the project ${project.id}. ${advice}`
+  const advice = 'Choose another, or omit it.'
+  const message = `Another command of project ${project.id} uses the stream_id ${streamId}. ${advice}`
   throw new GatewayError('conflict', message)
 }
 
@@ -110,7 +110,7 @@ async function earlierCommand(
   if (!earlier) return undefined
   if (earlier.text !== text || !isDeepStrictEqual(earlier.options, options)) {
     const advice = 'Use a new key for a new command.'
-    throw new GatewayError('conflict', `This Idempotency-Key was used with another body before. ${advice}`)
+    throw new GatewayError('conflict', `This Idempotency-Key was already used with another body. ${advice}`)
   }
   return { id: earlier.id, conversationId: earlier.conversationId, isNew: false }
 }
@@ -131,8 +131,8 @@ async function addressOfSession(
   const isOurs = ({ channel, address, projectId }: Conversation): boolean =>
     channel === HTTP_CHANNEL ? isIn(project, { channel, address }) : projectId === project.id
   if (all.length === 0 || !all.every(isOurs)) {
-    const advice = 'Leave session_id out to begin a new one.'
-    const message = `There is no session ${sessionId} of ${backend} in the project ${project.id}.`
+    const advice = 'Omit session_id to start a new one.'
+    const message = `There is no session ${sessionId} of ${backend} in project ${project.id}.`
     throw new GatewayError('not_found', `${message} ${advice}`)
   }
   // Concurrent requests must get the same address, or two agents would work in one session.

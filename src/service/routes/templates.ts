@@ -8,7 +8,7 @@ export function registerTemplateRoutes(app: App, { projects }: ServiceDependenci
   route(
     'GET /templates',
     { scope: 'read', allowsProjectTokens: true },
-    'What new projects can be made from',
+    'List the templates for new projects',
     { response: { 200: templateListSchema } },
     async () => {
       const templates = await projects.templates()

@@ -15,7 +15,7 @@ export function registerTokenRoutes(app: App, { config, gateway, now, newId }: S
   route(
     'GET /tokens',
     { scope: 'admin' },
-    'Who may use this API, newest first',
+    'List the tokens, newest first',
     { response: { 200: api.tokenListSchema } },
     async (request) => {
       const caller = callerOf(request)
@@ -26,7 +26,7 @@ export function registerTokenRoutes(app: App, { config, gateway, now, newId }: S
   route(
     'POST /tokens',
     { scope: 'admin' },
-    'Make a token, which only this answer shows',
+    'Create a token. Only this response shows its value',
     { body: api.newTokenSchema, response: { 201: api.createdTokenSchema } },
     async (request, reply) => {
       const note = auditFor(request, now)
@@ -38,18 +38,18 @@ export function registerTokenRoutes(app: App, { config, gateway, now, newId }: S
   route(
     'DELETE /tokens/:id',
     { scope: 'admin' },
-    'Revoke a token: it holds no more, nor do the logins with it',
+    'Revoke a token, and the logins made with it',
     { params: api.tokenParams, response: { 204: nothingSchema } },
     async (request, reply) => {
       const { id } = request.params
       const token = (await store.tokens.list()).find((known) => known.id === id)
-      if (!token) throw new GatewayError('not_found', `There is no token ${id}. GET /tokens shows those there are.`)
+      if (!token) throw new GatewayError('not_found', `There is no token ${id}. List them with GET /tokens.`)
       if (token.id === callerOf(request).tokenId) {
-        throw new GatewayError('conflict', 'This request is made with that token. Revoke it with another one.')
+        throw new GatewayError('conflict', 'This request uses that token. Revoke it with another one.')
       }
       await revokeToken(token, config.home, store, auditFor(request, now), async (tokens) => {
         if ((await tokens.hashOfAdmin(now())) !== undefined) return
-        throw new GatewayError('conflict', `${id} is the last token that allows everything. Make another one first.`)
+        throw new GatewayError('conflict', `${id} is the last admin token for all projects. Create another one first.`)
       })
       return reply.code(204).send()
     },

@@ -17,18 +17,18 @@ export async function visibilityOf(caller: Caller, { projects }: Pick<Store, 'pr
 export async function findConversation(id: string, caller: Caller, store: Store): Promise<ConversationView> {
   const found = await store.conversationViews.get(id, await visibilityOf(caller, store))
   if (found) return found
-  const advice = 'GET /conversations shows those there are.'
+  const advice = 'List them with GET /conversations.'
   throw new GatewayError('not_found', `There is no conversation ${id} that this token may see. ${advice}`)
 }
 
-/** Tokens with the scope `run` may act in these channels; other people's conversations are for admins. */
+/** Tokens with scope `run` may act in these channels; other people's conversations are for admins. */
 const OWN_CHANNELS = [HTTP_CHANNEL, WEB_CHANNEL]
 
 /** Contract: like `findConversation`; also throws `forbidden` if the token may not change it. */
 export async function findChangeable(id: string, caller: Caller, store: Store): Promise<ConversationView> {
   const conversation = await findConversation(id, caller, store)
   if (OWN_CHANNELS.includes(conversation.channel) || caller.scope === 'admin') return conversation
-  const message = `In conversations of ${conversation.channel} this needs a token with the scope admin.`
+  const message = `In conversations of the channel ${conversation.channel}, this needs a token with scope admin.`
   throw new GatewayError('forbidden', message)
 }
 

@@ -38,7 +38,7 @@ describe('aetheel without a command', () => {
     const streamed = { isStreamed: pieces.length > 10, answer: pieces.join('') }
     expect({ scopes: me.scopes, again, ...streamed, chat: chat.stdout, last }).toEqual({
       scopes: ['read', 'run', 'admin'],
-      again: 'This link was used already, or is too old. Make another with "aetheel dashboard".',
+      again: 'This link was already used or has expired. Get a new one with "aetheel dashboard".',
       isStreamed: true,
       answer: expect.stringContaining('I am the demonstration agent: there is no model behind me'),
       chat: 'I do not know it yet.\n',

@@ -110,7 +110,7 @@ describe.concurrent('aetheel start', () => {
     const { exitCode, stderr } = await terminal.run(['start'], { env: { ...DEMO, HTTP_HOST: '0.0.0.0' } })
     expect([exitCode, stderr]).toEqual([
       1,
-      'The HTTP API would be open to other machines at 0.0.0.0, and there is no token. Make one first with "aetheel tokens create", or leave HTTP_HOST at 127.0.0.1.\n',
+      'HTTP_HOST=0.0.0.0 opens the HTTP API to other machines, but there is no token. Create one first with "aetheel tokens create", or set HTTP_HOST=127.0.0.1.\n',
     ])
   })
 

@@ -45,9 +45,9 @@ describe('tokens create', () => {
     )
     expect([problems, await store.tokens.list()]).toEqual([
       [
-        'There is no project nope. There are none yet.',
-        'A token may last up to 3650 days; left out, it does not expire.',
-        'A token needs a name of at most 100 characters, to know it by later.',
+        'There is no project nope. There are no projects yet.',
+        'A token can be valid for 1 to 3650 days. Omit the days for one that never expires.',
+        'A token needs a name of 1 to 100 characters, without control characters.',
       ],
       [],
     ])

@@ -16,7 +16,7 @@ it('ends a command even if the request claims JSON and has no body', async () =>
 it.skipIf(postgresUrl() === undefined)('ends a command that another gateway works on, at once', async () => {
   const database = await createDatabase()
   onTestFinished(() => database.drop())
-  // So long a lease is not renewed, and the cancel not seen by that, before the test is over.
+  // With so long a lease, no renewal notices the cancel before the test is over.
   const settings = { databaseUrl: database.url, leaseMs: 600_000 }
   const first = await openStage(settings)
   const { body } = await first.ask('POST', '/projects/site/shell', { command: ['sleep', '1000'] })
@@ -106,7 +106,7 @@ it('takes a command out that waits behind another of its session', async () => {
   expect(dropped.body).toMatchObject({
     state: 'dropped',
     agent_provider: 'claudecode',
-    error: { reason: null, message: expect.stringContaining('taken out') },
+    error: { reason: null, message: expect.stringContaining('removed from the queue') },
   })
 })
 

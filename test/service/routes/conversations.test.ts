@@ -594,7 +594,7 @@ describe('a conversation in the list', () => {
       existsSync(archive),
       (await gateway.store.audit.list(1)).map(({ action, subject }) => [action, subject]),
     ]).toEqual(['conflict', 'not_found', 'not_found', 'not_found', [], 0, false, [['conversation.delete', id]]])
-    // In a chat it begins anew, and only an admin deletes it.
+    // A chat starts a new conversation, and only an admin deletes one.
     const place = { channel: 'chat', address: 'room' }
     const chat = '3b241101-e2bb-4255-8caf-4136c566a962'
     await gateway.store.conversations.enter(place, chat, 1)
@@ -616,13 +616,13 @@ describe('a token', () => {
     const { runs } = await latest(theirs, 'answered')
     await client.conversations.send(ours, 'our pears')
     await latest(ours, 'answered')
-    // In a chat, the project is chosen by the operator or by people.
+    // In a chat, the operator or people choose the project.
     await gateway.store.conversations.enter({ channel: 'chat', address: 'a', projectId: 'shop' }, 'chat-of-shop', 1)
     const shop = await clientWith('run', ['shop'])
     const seen = (await shop.conversations.list()).conversations.map(({ id }) => id)
     const found = (await shop.conversations.list({ q: 'pears' })).conversations.map(({ id }) => id)
     expect([seen, found, (await shop.me()).projects]).toEqual([[ours, 'chat-of-shop'], [ours], ['shop']])
-    // Word for word as for one that there is not.
+    // The same words as for a run that does not exist.
     const [known = '', unknown] = [runs[0]?.id, '00000000-0000-4000-8000-000000000001']
     const refused = await Promise.all([known, unknown].map((id) => wordsOf(shop.runEvents(id))))
     expect(refused[0]).toBe(refused[1]?.replace(unknown, known))

@@ -63,7 +63,7 @@ it('says of the demonstration agent what it is, and asks it for no login', async
       status: 'available',
       login: null,
       problems: [
-        'The built-in demonstration agent stands in for it, without a model. "aetheel init" chooses a real agent.',
+        'The built-in demo agent replaces it, and uses no model. Run "aetheel init" to choose a real agent.',
       ],
     },
     false,
@@ -87,7 +87,7 @@ it('says why an agent is not available, whatever the reason', async () => {
   const { body } = await ask('GET', '/agents')
   expect(body.agents[0]).toMatchObject({
     status: 'unavailable',
-    problems: expect.arrayContaining(['It is installed, and did not answer in time just now. Look again in a moment.']),
+    problems: expect.arrayContaining(['It is installed, but did not respond in time. Try again in a moment.']),
   })
 })
 
@@ -263,7 +263,7 @@ it('reveals to nobody a known secret that somebody sent in a prompt, in argument
   await ask('PUT', '/credentials/NPM_TOKEN', { value: secret })
   const about = { metadata: { note: `uses ${secret}` } }
   const shell = await ask('POST', '/projects/site/shell', { command: ['node', '-e', '0', secret], ...about })
-  // The list shows so much of a prompt that the secret would be cut.
+  // The list shows just enough of a prompt to cut the secret in two.
   const prompt = steps({ fail: `Invalid API key ${'x'.repeat(365)} ${secret}` })
   const agent = await ask('POST', '/projects/site/execute', { prompt, ...about })
   const details = [
@@ -315,7 +315,7 @@ it('puts every change on record with the id and the name of the token', async ()
   expect(new Set(entries.map(({ actor }) => actor))).toEqual(
     new Set([`token:${(await gateway.store.tokens.list())[0]?.id} admin token`]),
   )
-  // Those of one millisecond stand in any order.
+  // Entries of the same millisecond are in any order.
   expect(new Set(entries.map(({ action, subject, detail }) => `${action} ${subject} ${detail}`))).toEqual(
     new Set([
       'project.create fresh null',

@@ -322,7 +322,7 @@ it('makes no project that tokens and credentials of the configuration file serve
   const { ask, askWith, tokenWith, gateway, site } = await openStage()
   await ask('PUT', '/projects/site/credentials/KEY', { value: 'sk-0123456789' })
   const old = askWith(await tokenWith('run', ['site']))
-  // As when the gateway starts with a file that no longer has it.
+  // As when the gateway starts with a configuration file that no longer has it.
   await gateway.store.projects.remove('site')
   await ask('POST', '/projects', { id: 'site', directory: site })
   const { status } = await old('GET', '/projects/site')

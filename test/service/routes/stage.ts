@@ -66,7 +66,7 @@ export type Ask = (
   headers?: object,
 ) => Promise<Answer>
 
-/** Where gateways keep everything: the project `site`, and two agents that are installed, claude and codex. */
+/** Where gateways keep everything, with the project `site` and two installed agents, claude and codex. */
 export class Place extends GatewayStage {
   /** The directory of the project `site`. */
   readonly site = this.makeDirectory('roots/site')
@@ -74,7 +74,7 @@ export class Place extends GatewayStage {
 
   constructor(settings: object = {}) {
     super()
-    // What tests run, and no agent that this machine may have.
+    // What tests run, without any agents that this machine may have.
     this.environment.PATH = this.bin
     for (const name of ['node', 'git', 'sh', 'sleep']) {
       symlinkSync(findExecutable(name, process.env['PATH'] ?? '') ?? name, join(this.bin, name))
