@@ -49,7 +49,7 @@ export class Conversations extends Table {
     const values = { newId, channel, address, parent, projectId, isPrivate, isWritten, now }
     const row = only(await enter(this.db, values))
     const found = row.parent === null ? toConversation({ ...row, ...NO_PARENT }) : await this.get(row.id)
-    if (!found) throw new Error(`The conversation ${row.id} does not exist`)
+    if (!found) throw new Error(`Conversation ${row.id} not found`)
     return { ...found, seq: row.last_seq }
   }
 

@@ -29,7 +29,7 @@ export interface Delivery extends NewDelivery {
   problem?: string
 }
 
-const CUT_OFF = 'The gateway ended while it was sent; it is not known whether it was delivered.'
+const CUT_OFF = 'The gateway ended while sending this reply. It may have been delivered.'
 
 export class Outbox extends Table {
   async add(delivery: NewDelivery, now: number): Promise<void> {
@@ -89,7 +89,7 @@ export class Outbox extends Table {
           .case()
           .when('gateway_id', 'is not', null)
           .then(val(CUT_OFF))
-          .else(fn.coalesce(ref('problem'), val('It was not sent in time.')))
+          .else(fn.coalesce(ref('problem'), val('The reply was not sent in time.')))
           .end(),
       }))
       .where('state', '=', sql.lit('pending'))

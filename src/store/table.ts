@@ -188,7 +188,7 @@ export async function onOneConnection<T>(
 
 /** The row of a query that always returns one. */
 export function only<Row>({ rows: [row] }: QueryResult<Row>): Row {
-  if (row === undefined) throw new Error('The database has no such row')
+  if (row === undefined) throw new Error('Row not found')
   return row
 }
 

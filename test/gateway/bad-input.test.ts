@@ -72,7 +72,7 @@ describe('a database file', () => {
     const { code, message } = await codeAndMessage(stage.start())
     expect([code, message, readFileSync(file).equals(garbage)]).toEqual([
       'store_corrupt',
-      `${file} is not a database, or it is damaged. It was not touched. Put a backup in its place, or move it away to begin with an empty one.`,
+      `${file} is not a database, or it is damaged. It was not touched. Restore a backup, or move it away to start with an empty one.`,
       true,
     ])
   })
@@ -118,7 +118,7 @@ describe('a data directory', () => {
     mkdirSync(file, { recursive: true })
     expect(await codeAndMessage(stage.start({ AETHEEL_HOME: join(stage.directory, 'other') }))).toEqual({
       code: 'store_unavailable',
-      message: `${file} is a directory, not the file of a database. Move that directory away, or set AETHEEL_HOME to another one.`,
+      message: `${file} is a directory, not a database file. Move it away, or set AETHEEL_HOME to another directory.`,
     })
   })
 
@@ -132,7 +132,7 @@ describe('a data directory', () => {
     releaseAgain()
     expect(refusal).toEqual({
       code: 'gateway_running',
-      message: `Another gateway uses ${join(stage.directory, 'data')}. Stop that one first, or give this one a directory of its own by AETHEEL_HOME.`,
+      message: `Another gateway uses ${join(stage.directory, 'data')}. Stop it, or give this one another AETHEEL_HOME.`,
     })
   })
 })
@@ -158,7 +158,7 @@ describe('a full disk', () => {
     expect([refusal, acceptance, channel.texts()[1] === LONG]).toEqual([
       {
         code: 'store_full',
-        message: expect.stringContaining('the disk is full. Nothing was changed. Make room on the disk'),
+        message: expect.stringContaining('the disk is full. Nothing was changed. Free some disk space'),
       },
       expect.objectContaining({ status: 'accepted', position: 0 }),
       true,
@@ -208,7 +208,7 @@ describe('a DATABASE_URL', () => {
     expect(await refused(new Stage(onTestFinished), `postgres://ann:${PASSWORD}@127.0.0.1:1/chats`)).toEqual({
       code: 'store_unavailable',
       message: expect.stringMatching(
-        /^PostgreSQL at 127\.0\.0\.1:1\/chats cannot be used: .*ECONNREFUSED.*Check DATABASE_URL and that the server runs\.$/,
+        /^PostgreSQL at 127\.0\.0\.1:1\/chats cannot be used: .*ECONNREFUSED.*Check DATABASE_URL, and that the server is running\.$/,
       ),
       isPasswordTold: false,
     })

@@ -41,7 +41,7 @@ describe('what a killed gateway left', () => {
     const before = readAll(file)
     const refused = {
       code: 'store_corrupt',
-      message: `${file}-wal is damaged or gone, and with it some of what was written last. Nothing was touched. Put a backup of the database in its place and remove ${file}-mark; or remove that file alone, to go on without what is lost.`,
+      message: `${file}-wal is damaged or missing, so some recent changes are lost. Nothing was touched. Restore a backup of the database and remove ${file}-mark, or only remove ${file}-mark to continue without them.`,
     }
     await expect(openStore({ file }, log)).rejects.toMatchObject(refused)
     await expect(openStoreReadOnly({ file }, log)).rejects.toMatchObject(refused)
