@@ -78,7 +78,7 @@ export class Outbox extends Table {
       .execute()
   }
 
-  /** Gives up what was not delivered in time, including replies of channels that nobody serves any more. */
+  /** Gives up what was not delivered in time, including replies of channels that are no longer served. */
   async expire(now: number): Promise<Delivery[]> {
     const rows = await this.db
       .updateTable('outbox')
@@ -150,7 +150,7 @@ export class Outbox extends Table {
     const rows = await this.db
       .selectFrom('outbox')
       .selectAll()
-      // PostgreSQL has no empty list.
+      // `in ()` is an error on PostgreSQL.
       .where(({ or, eb }) => or([eb('id', 'in', [...ids, '']), eb('message_id', 'in', [...messageIds, ''])]))
       .orderBy('seq')
       .execute()

@@ -57,7 +57,7 @@ const TABLES = {
   cronJobs: CronJobs,
   heartbeats: Heartbeats,
   channelValues: ChannelValues,
-  /** People who were let in by a command. */
+  /** People admitted by a command. */
   admissions: Admissions,
   credentials: Credentials,
   tokens: Tokens,
@@ -72,7 +72,7 @@ export type Tables = { [Name in keyof typeof TABLES]: InstanceType<(typeof TABLE
 export interface Store extends Tables {
   engine: Engine['name']
   /**
-   * `onCommitted` is called when others can see the changes, which on SQLite is some time before they are on disk: whoever
+   * `onCommitted` is called when others can see the changes, which on SQLite is some time before they are on disk: code that
    * continues then must not report them until this settles.
    *
    * Contract: `work` uses only the tables it is given, one statement at a time: SQLite has one connection, which `work`
@@ -188,7 +188,7 @@ for (const [name, TableOf] of Object.entries(TABLES)) {
 }
 
 async function openEngine({ file, databaseUrl }: StoreLocation, log: Log): Promise<Engine> {
-  // Loaded on demand: a gateway on SQLite does not need pg, nor the other way round.
+  // Loaded on demand: a gateway on SQLite does not need pg, nor one on PostgreSQL libsql.
   if (databaseUrl !== undefined) return (await import('./postgres.js')).openPostgres(databaseUrl, log)
   return (await import('./sqlite.js')).openSqlite(file)
 }
