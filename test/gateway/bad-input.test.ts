@@ -77,7 +77,7 @@ describe('a database file', () => {
     ])
   })
 
-  it('that was cut off in the middle is refused, and not cut further', async () => {
+  it('that is truncated is refused, and not truncated further', async () => {
     const stage = new Stage(onTestFinished)
     const { gateway, config, channel, stop } = await stage.start({
       BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT),
@@ -96,7 +96,7 @@ describe('a database file', () => {
 })
 
 describe('a data directory', () => {
-  it('that cannot be made is refused with what to do', async () => {
+  it('that cannot be created is refused with advice', async () => {
     const stage = new Stage(onTestFinished)
     writeFileSync(join(stage.directory, 'file'), '')
     const places = [join(stage.directory, 'file', 'data'), '/proc/aetheel']
@@ -122,7 +122,7 @@ describe('a data directory', () => {
     })
   })
 
-  it('that is in use by a gateway is refused until that has let go of it', async () => {
+  it('that a gateway uses is refused until it is released', async () => {
     const stage = new Stage(onTestFinished)
     const file = join(stage.directory, 'data', 'gateway.lock')
     const release = await lockDirectory(file)
@@ -145,7 +145,7 @@ describe('a full disk', () => {
 
   const LONG = 'long '.repeat(40_000)
 
-  it('refuses a message, so that the platform sends it again, and takes it when there is room', async () => {
+  it('refuses a message, so that the platform sends it again, and accepts it once there is room', async () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
     await channel.say('a', 'before')
@@ -227,7 +227,7 @@ describe('a DATABASE_URL', () => {
   })
 
   it.skipIf(postgresUrl() === undefined)(
-    'of a database that is not there is refused, without its password',
+    'of a missing database is refused, without its password',
     async () => {
       const url = new URL(postgresUrl() ?? '')
       url.pathname = '/nowhere'

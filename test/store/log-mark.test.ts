@@ -48,7 +48,7 @@ describe('what a killed gateway left', () => {
     expect(readAll(file)).toEqual(before)
   })
 
-  it('is used without what is lost if the operator says so', async () => {
+  it('is used without the lost changes if the operator says so', async () => {
     const file = await killedAfter((store) => enterMany(store, 9))
     flip(`${file}-wal`, Math.floor(readFileSync(`${file}-wal`).length / 2))
     rmSync(`${file}-mark`)
