@@ -1,4 +1,4 @@
-/** The bare CLI: started as a backend starts it, with the same arguments, environment, input and directory. */
+/** The bare CLI, started as a backend starts it: same arguments, environment, input and directory. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -22,7 +22,7 @@ export interface Invocation {
   environment: Record<string, string>
   cwd: string
   stdin: string
-  /** The run directory, and where its contents were copied to. */
+  /** The run directory, and the copy of its contents. */
   directory: string
   files: string
 }
@@ -58,8 +58,8 @@ export async function timeBare(cliPath: string, invocation: Invocation, signal: 
       child.once('close', resolve)
     })
     const totalMs = performance.now() - startedAt
-    assert.equal(exitCode, 0, `${cliPath} alone exits with 0`)
-    assert.ok(firstTextMs !== undefined && said.includes(ENDING), `${cliPath} alone prints the answer`)
+    assert.equal(exitCode, 0, `the bare ${cliPath} exits with 0`)
+    assert.ok(firstTextMs !== undefined && said.includes(ENDING), `the bare ${cliPath} prints the answer`)
     return { firstTextMs, totalMs }
   } finally {
     await rm(directory, { recursive: true, force: true })
@@ -73,7 +73,7 @@ export async function recordInvocation(agent: Agent, sandbox: Sandbox, signal: A
     environment,
     passVariables: ['BENCH_RECORDING', 'BENCH_RUN_DIRECTORIES'],
   })
-  // The recorder does not answer, so the outcome of the run means nothing; only what it wrote counts.
+  // The recorder does not answer, so the outcome of the run is meaningless; only what it recorded counts.
   for await (const event of recorder.run(REQUEST, signal)) if (event.type === 'complete') break
   const recorded = JSON.parse(await readFile(join(recording, 'invocation.json'), 'utf8')) as Omit<Invocation, 'files'>
   return { ...recorded, files: join(recording, 'files') }

@@ -45,7 +45,7 @@ export async function readCapturedStream(backend: BackendName): Promise<Captured
   }
 }
 
-/** How many rounds make it at least this long. */
+/** The number of rounds for at least this many bytes. */
 export function roundsFor({ round }: CapturedStream, bytes: number): number {
   return Math.ceil(bytes / Buffer.byteLength(round))
 }

@@ -7,7 +7,7 @@ import { atMost, type BenchOptions, lowerQuartile, type Measurement } from './me
 import { startBenchService } from './service.js'
 
 const ROUNDS = 5
-/** Each is two events. */
+/** Two events each. */
 const TOOL_CALLS = 2_500
 const SHOWN_GOAL_MS = 1_000
 const FRAME_GOAL_MS = 100
@@ -30,7 +30,7 @@ print({ type: 'result', subtype: 'success', is_error: false, result: 'All of the
 export async function measureDashboard({ signal, progress }: BenchOptions): Promise<Measurement[]> {
   const executablePath = findExecutable('chromium', process.env['PATH'] ?? '')
   if (executablePath === undefined) {
-    progress('dashboard: there is no chromium in PATH, so it is not measured')
+    progress('dashboard: not measured, as chromium is not in PATH')
     return []
   }
   const service = await startBenchService(AGENT)
@@ -73,7 +73,7 @@ async function makeConversation({ conversations }: AetheelClient, signal: AbortS
   for (;;) {
     const [entry] = (await conversations.messages(id)).entries
     if (entry?.type === 'message' && entry.state === 'answered') return id
-    if (performance.now() > deadline) throw new Error('The agent of the benchmark did not answer')
+    if (performance.now() > deadline) throw new Error('The agent did not answer')
     await sleep(100, undefined, { signal })
   }
 }
@@ -93,7 +93,7 @@ async function show(page: Page, id: string): Promise<Shown> {
       for (;;) {
         const seen = look()
         if (seen) return seen
-        if (performance.now() - startedAt > ${LIMIT_MS}) throw new Error('It was not shown: ' + look)
+        if (performance.now() - startedAt > ${LIMIT_MS}) throw new Error('Not shown: ' + look)
         await new Promise(requestAnimationFrame)
         const now = performance.now()
         longestFrameMs = Math.max(longestFrameMs, now - lastFrame)

@@ -67,7 +67,7 @@ export async function measureExecuteSpeed({ signal, progress }: BenchOptions): P
   const measurements = await measureEngine('sqlite', undefined, signal, progress)
   const binaries = findPostgres(process.env['PATH'] ?? '')
   if (!binaries) {
-    progress('PostgreSQL is not installed: its half of the requests was not measured.')
+    progress('PostgreSQL is not installed, so its half of the requests was not measured.')
     return measurements
   }
   const cluster = await startPostgresCluster(binaries)
@@ -100,7 +100,7 @@ async function measureEngine(
     const rateOf = (values: number[]): number => 1_000 / lowerQuartile(values)
     const [rate, commits, bare] = [rateOf(times.service), rateOf(times.committing), rateOf(times.empty)]
     progress(
-      `${engine}: ${rate.toFixed(0)} commands/s taken; ${commits.toFixed(0)} by a bare route with one commit, ${bare.toFixed(0)} without`,
+      `${engine}: ${rate.toFixed(0)} commands/s accepted; ${commits.toFixed(0)} by a bare route with one commit, ${bare.toFixed(0)} without`,
     )
     return [
       atLeast(`execute.requests-per-second.${engine}`, rate, commits * SHARE_GOAL, '/s'),

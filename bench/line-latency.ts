@@ -13,7 +13,7 @@ import { startBenchService } from './service.js'
 
 const ROUNDS = 7
 const LINES = 40
-/** About as fast as models write. */
+/** About as fast as models generate. */
 const LINE_EVERY_MS = 20
 const ROUND_LIMIT_MS = 20_000
 const GOAL_MS = 2
@@ -82,7 +82,7 @@ export async function measureLineLatency({ signal, progress }: BenchOptions): Pr
   }
 }
 
-/** Forwards an agent's output as it comes, and does nothing else. */
+/** Only forwards an agent's output as it comes. */
 async function startRelay(directory: string): Promise<Server> {
   const agent = join(directory, 'agent')
   await writeFile(agent, AGENT, { mode: 0o700 })

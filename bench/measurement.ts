@@ -12,11 +12,11 @@ export interface Measurement {
 }
 
 export interface BenchOptions {
-  /** How often each side is measured in a comparison. */
+  /** How many times each side of a comparison is measured. */
   pairs: number
   /** The agents that are really started. */
   agents: Agent[]
-  /** Ends the benchmark early by an exception. */
+  /** Ends the benchmark early with an exception. */
   signal: AbortSignal
   /** Reports progress to a person. */
   progress(line: string): void
@@ -47,7 +47,7 @@ export function renderTable(measurements: Measurement[]): string {
     goal,
     holds ? 'yes' : 'NO',
   ])
-  const table = [['name', 'value', 'unit', 'goal', 'holds'], ...rows]
+  const table = [['name', 'value', 'unit', 'goal', 'met'], ...rows]
   const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
   return table.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n')
 }

@@ -1,46 +1,54 @@
 /** The measured part of `docs/performance.md`, generated from `bench/results.json` alone. */
-import { BACKEND_NAMES } from '../src/backends/types.js'
+import { BACKEND_NAMES, type BackendName } from '../src/backends/types.js'
 import type { Measurement } from './measurement.js'
 
 const BEGIN = '<!-- Written by npm run bench: -->'
 const END = '<!-- Until here. -->'
 
+const AGENTS: Record<BackendName, string> = {
+  claude: 'Claude Code',
+  codex: 'Codex',
+  gemini: 'Gemini CLI',
+  opencode: 'OpenCode',
+  pi: 'Pi',
+}
+
 type Column = [title: string, figure: string, of: string]
 
 const TURN_COLUMNS: [title: string, way: string][] = [
-  ['CLI, started anew', 'cold'],
-  ['`run()`, started anew', 'oneShot'],
-  ['CLI, kept alive', 'bare'],
-  ['`run()`, kept alive', 'live'],
+  ['CLI, cold', 'cold'],
+  ['`run()`, cold', 'oneShot'],
+  ['CLI, warm', 'bare'],
+  ['`run()`, warm', 'live'],
   ['Gateway', 'gateway'],
-  ['Library of the maker', 'sdk'],
+  ['Vendor SDK', 'sdk'],
 ]
 
 const TABLES: { title: string; benchmark: string; columns: Column[] }[] = [
   {
-    title: 'A turn, in milliseconds',
+    title: 'Time per turn, in ms',
     benchmark: 'live-turns',
     columns: TURN_COLUMNS.map(([title, way]) => [title, 'turnMs', way]),
   },
   {
-    title: 'To the first text, in milliseconds',
+    title: 'Time to first text, in ms',
     benchmark: 'live-turns',
     columns: TURN_COLUMNS.map(([title, way]) => [title, 'firstTextMs', way]),
   },
   {
-    title: '20,000 characters in pieces of eight: milliseconds, and seconds of CPU for each megabyte of text',
+    title: 'An answer of 20,000 characters, streamed eight at a time',
     benchmark: 'live-streams',
     columns: [
-      ['CLI', 'bare', 'totalMs'],
-      ['`run()`', 'run', 'totalMs'],
-      ['Gateway', 'gateway', 'totalMs'],
-      ['CPU of the CLI', 'gateway', 'agentCpuSecondsPerMb'],
-      ['CPU of `run()`', 'run', 'ownCpuSecondsPerMb'],
-      ['CPU of the gateway', 'gateway', 'ownCpuSecondsPerMb'],
+      ['CLI, ms', 'bare', 'totalMs'],
+      ['`run()`, ms', 'run', 'totalMs'],
+      ['Gateway, ms', 'gateway', 'totalMs'],
+      ['CLI, CPU s/MB', 'gateway', 'agentCpuSecondsPerMb'],
+      ['`run()`, CPU s/MB', 'run', 'ownCpuSecondsPerMb'],
+      ['Gateway, CPU s/MB', 'gateway', 'ownCpuSecondsPerMb'],
     ],
   },
   {
-    title: 'Eight conversations at once, to the last answer, in milliseconds',
+    title: 'Eight conversations at once, time to the last answer, in ms',
     benchmark: 'live-at-once',
     columns: [
       ['CLI', 'totalMs', 'bare'],
@@ -49,11 +57,11 @@ const TABLES: { title: string; benchmark: string; columns: Column[] }[] = [
     ],
   },
   {
-    title: 'Five conversations that nobody speaks in, in megabytes',
+    title: 'Memory of five idle conversations, in MB',
     benchmark: 'live-memory',
     columns: [
       ['CLI', 'memoryMb', 'bare'],
-      ['With all of the gateway', 'memoryMb', 'gateway'],
+      ['CLI and gateway', 'memoryMb', 'gateway'],
     ],
   },
 ]
@@ -70,7 +78,7 @@ function sections(results: Measurement[]): string[] {
   const tables = TABLES.flatMap(({ title, benchmark, columns }) => {
     const rows = BACKEND_NAMES.flatMap((agent) => {
       const figures = results.find(({ name, figures: any }) => any && name.startsWith(`${benchmark}.${agent}`))?.figures
-      return figures ? [[agent, ...columns.map(([, figure, of]) => String(figures[figure]?.[of] ?? ''))]] : []
+      return figures ? [[AGENTS[agent], ...columns.map(([, figure, of]) => String(figures[figure]?.[of] ?? ''))]] : []
     })
     return rows.length === 0 ? [] : [`## ${title}`, table(['Agent', ...columns.map(([name]) => name)], rows)]
   })
@@ -82,7 +90,7 @@ function sections(results: Measurement[]): string[] {
     goal.replace('<=', 'at most'),
     holds ? 'yes' : '**no**',
   ])
-  return [...tables, '## Goals', table(['What', 'Measured', 'Goal', 'Holds'], rows)]
+  return [...tables, '## Goals', table(['Goal', 'Measured', 'Limit', 'Met'], rows)]
 }
 
 function table(head: string[], rows: string[][]): string {

@@ -14,7 +14,7 @@ const MESSAGES = 1_000
 const CONVERSATIONS = 1_000
 const QUEUED = 10_000
 const CLAIMS = 200
-/** Messages per second to bare commits per second: a message needs three transactions of several rows each. */
+/** Messages per second relative to bare commits per second: a message needs three transactions of several rows each. */
 const SHARE_GOAL = 0.1
 const CLAIM_GROWTH_GOAL = 2
 
@@ -24,7 +24,7 @@ export async function measureQueueSpeed({ signal, progress }: BenchOptions): Pro
     const measurements = await measureEngine('sqlite', { file: join(directory, 'aetheel.db') }, signal, progress)
     const binaries = findPostgres(process.env['PATH'] ?? '')
     if (!binaries) {
-      progress('PostgreSQL is not installed: its half of the queue was not measured.')
+      progress('PostgreSQL is not installed, so its half of the queue was not measured.')
       return measurements
     }
     const cluster = await startPostgresCluster(binaries)
@@ -90,7 +90,7 @@ async function accept(queue: Queue, index: number): Promise<void> {
 
 async function claim(queue: Queue): Promise<Work> {
   const work = await queue.claim(['bench'])
-  if (!work) throw new Error('There is nothing to claim')
+  if (!work) throw new Error('Nothing to claim')
   return work
 }
 

@@ -3,7 +3,7 @@
  * benchmarks, or prefixes.
  *
  * The results go to `bench/results.json` and `docs/performance.md`; with fewer pairs, or not all agents, they are only
- * printed. This is a report: a missed goal is reported and does not fail the run.
+ * printed. A missed goal is reported but does not fail the run.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -62,7 +62,7 @@ const signal = AbortSignal.any([interrupted.signal, AbortSignal.timeout(DEADLINE
 
 const [load = 0] = loadavg()
 if (load > availableParallelism() / 2 && !process.send)
-  console.error(`The machine has other work (load ${load.toFixed(1)}): expect noise.`)
+  console.error(`The machine is busy (load ${load.toFixed(1)}): expect noise.`)
 
 // All temporary files, including those of backends and agents, are below one directory and are removed with it.
 const temporary = await mkdtemp(join(tmpdir(), 'aetheel-bench-'))
@@ -98,14 +98,14 @@ async function measureApart(name: string, agent: Agent): Promise<Measurement[]> 
 async function report(measurements: Measurement[]): Promise<void> {
   const missed = measurements.filter(({ holds }) => !holds)
   console.log(`\n${renderTable(measurements)}\n`)
-  console.log(`${measurements.length - missed.length} of ${measurements.length} goals hold.`)
+  console.log(`${measurements.length - missed.length} of ${measurements.length} goals met.`)
   for (const { name, value, unit, goal } of missed)
-    console.log(`Does not hold: ${name} is ${value} ${unit}, goal ${goal}`)
+    console.log(`Missed: ${name} is ${value} ${unit}, goal ${goal}`)
   if (isComplete) await keepResults(names, measurements)
-  else console.log('Not a complete measurement: bench/results.json is as it was.')
+  else console.log('Incomplete measurement: bench/results.json was not changed.')
 }
 
-/** All whose names begin with the word. */
+/** All with this prefix. */
 function benchmarksNamed(word: string): string[] {
   const found = Object.keys(benchmarks).filter((name) => name.startsWith(word))
   if (found.length === 0) throw new Error(`Unknown benchmark "${word}". Known: ${Object.keys(benchmarks).join(', ')}`)
@@ -118,7 +118,7 @@ function agentNamed(name: string): Agent {
   return found
 }
 
-/** Results that were not measured now stay. */
+/** Keeps earlier results of benchmarks that were not run. */
 async function keepResults(measured: string[], measurements: Measurement[]): Promise<void> {
   const file = join(import.meta.dirname, 'results.json')
   const before = JSON.parse(await readFile(file, 'utf8')) as Measurement[]

@@ -19,7 +19,7 @@ const PROJECT_ID = 'bench'
 export interface BenchService {
   store: Store
   port: number
-  /** With the scope `run`. */
+  /** Has the scope `run`. */
   token: string
   /** Where commands are posted. */
   path: string
@@ -72,7 +72,7 @@ export async function startBenchService(agent: string, databaseUrl?: string): Pr
       const execute: BenchService['execute'] = async (body) => {
         const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
         const response = await fetch(http.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
-        if (response.status !== 202) throw new Error(`It was answered ${response.status}: ${await response.text()}`)
+        if (response.status !== 202) throw new Error(`The answer was ${response.status}: ${await response.text()}`)
         return (await response.json()) as { stream_url: string }
       }
       return { store, port: Number(new URL(http.url).port), token, path, execute, stop }

@@ -10,7 +10,7 @@ import { atMost, type BenchOptions, type Measurement } from './measurement.js'
 import type { MemoryReport } from './stream-memory-process.js'
 
 const STREAM_BYTES = 100_000_000
-/** V8 accumulates up to 90 MB between collections while 8 are in use; keeping the stream would add 100. */
+/** V8 accumulates up to 90 MB between collections, with 8 MB in use; keeping the stream would add 100. */
 const GROWTH_GOAL_MB = 150
 const TIMEOUT_MS = 60_000
 

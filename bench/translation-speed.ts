@@ -71,7 +71,7 @@ function timeTranslation(name: BackendName, bytes: Buffer): number {
   splitter.end()
   reader.end()
   const duration = performance.now() - startedAt
-  if (events === 0 || translation.verdict?.isError !== false) throw new Error(`The stream of ${name} is no good turn`)
+  if (events === 0 || translation.verdict?.isError !== false) throw new Error(`The stream of ${name} is not a successful turn`)
   return duration
 }
 
@@ -80,7 +80,7 @@ function timeBare(lines: string[]): number {
   const startedAt = performance.now()
   for (const line of lines) if (JSON.parse(line) !== null) objects += 1
   const duration = performance.now() - startedAt
-  if (objects !== lines.length) throw new Error('A line holds no value')
+  if (objects !== lines.length) throw new Error('A line has no value')
   return duration
 }
 

@@ -2,7 +2,7 @@
  * Counts the source files that take part in one turn from Discord with a warm agent: `tsx bench/walk-files.ts`.
  *
  * A file counts if one of its functions runs between the message and its answer; code at the top level of a module does
- * not. The fewer rooms a message walks through, the easier it is to follow.
+ * not. The fewer files a message walks through, the easier it is to follow.
  */
 import { Session } from 'node:inspector/promises'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -47,7 +47,7 @@ async function filesOfATurn(home: string): Promise<string[]> {
   makeHome(config)
   const log = createLog({ level: 'warn' })
   const channel = await openDiscord(config, log)
-  if (!channel) throw new Error('There is no token')
+  if (!channel) throw new Error('No token')
   const gateway = await startGateway(config, { environment, log, channels: [channel] })
   try {
     const place = discord.addChannel(discord.addGuild())

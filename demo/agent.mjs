@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// A demonstration agent. It speaks the wire format of Claude Code (`--output-format stream-json`) without a model
-// behind it, one process for each message or, with `--input-format stream-json`, one for many. Its commands and edits
-// are real, it asks for permission where it is told to, and it remembers in a session what it was told.
+// A demo agent. It speaks the wire format of Claude Code (`--output-format stream-json`) without a model: one process per
+// message or, with `--input-format stream-json`, one for many. Its commands and edits are real, it asks for permission
+// when told to, and it remembers in a session what it was told.
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The only file that it ever changes. */
+/** The only file it ever changes. */
 const NOTES = 'aetheel-demo.txt'
 
 const args = process.argv.slice(2)
@@ -46,7 +46,7 @@ function optionOf(name) {
   return args.includes(name) ? args[args.indexOf(name) + 1] : undefined
 }
 
-/** Takes message after message, until nobody is there any more. */
+/** Takes messages until its input ends. */
 async function stay() {
   let turns = Promise.resolve()
   for await (const line of createInterface({ input: process.stdin })) {
@@ -79,7 +79,7 @@ async function turn(prompt) {
   }
 }
 
-/** Contract: rejects with an AbortError if it is interrupted. */
+/** Contract: rejects with an AbortError if interrupted. */
 async function answer(prompt) {
   const name = /my name is (\p{L}+)/iu.exec(prompt)?.[1]
   if (name) memory.name = name
@@ -101,19 +101,19 @@ async function answer(prompt) {
 function explanation(prompt) {
   const [line = ''] = prompt.trim().split('\n')
   const heard = line.length > 80 ? `${line.slice(0, 80)}…` : line
-  return `You wrote: "${heard}". I am the demonstration agent: there is no model behind me, so I cannot think about it. The way your message took is real, though, and so is what I do. Try one of these:
+  return `You wrote: "${heard}". I am the demonstration agent: there is no model behind me, so I cannot think about it. The rest is real: how your message got here, and what I do. Try one of these:
 
 - \`which files are here?\` I run a command.
-- \`edit a file\`: I change ${NOTES} here, and you see the difference.
+- \`edit a file\`: I change ${NOTES} here, and you see the diff.
 - \`my name is Ada\`, then \`what is my name?\`: I remember it in this session.
-- \`count to ten\`: stop me, or kill the gateway. I go on where I was.
+- \`count to ten\`: stop me or kill the gateway, and I continue where I stopped.
 
 To talk to a real agent, install one and choose it with \`aetheel init\`.`
 }
 
 async function list() {
   const { output, problem } = await use('Bash', { command: 'ls' }, () => run('ls'))
-  if (problem !== undefined) return `I have not looked: ${problem}`
+  if (problem !== undefined) return `I did not look: ${problem}`
   const files = output.split('\n').filter((name) => name !== '')
   const [first, ...others] = files
   if (first === undefined) return 'There is nothing here yet. I asked a real shell.'
@@ -121,7 +121,7 @@ async function list() {
   return `There ${others.length === 0 ? 'is' : 'are'} ${found}. I asked a real shell.`
 }
 
-/** The first time it writes the file, then it changes a line of it. */
+/** Writes the file the first time, then changes a line of it. */
 async function edit() {
   const path = join(process.cwd(), NOTES)
   const before = existsSync(path) ? readFileSync(path, 'utf8') : undefined
@@ -135,21 +135,21 @@ async function edit() {
     return `The file ${path} has been written.`
   })
   if (problem !== undefined) return `I have changed nothing: ${problem}`
-  return `I have ${isKnown ? 'changed a line of' : 'written'} ${NOTES}. You may remove it; ask again to see another change.`
+  return `I have ${isKnown ? 'changed a line of' : 'written'} ${NOTES}. You can delete it; ask again to see another change.`
 }
 
-/** Whole or not at all, even if it is killed meanwhile. */
+/** Written completely or not at all, even if killed meanwhile. */
 function remember() {
   mkdirSync(sessions, { recursive: true, mode: 0o700 })
   writeFileSync(`${sessionFile}.new`, JSON.stringify(memory))
   renameSync(`${sessionFile}.new`, sessionFile)
 }
 
-/** Slow work that can be cut off: how far it came stands in the session. */
+/** Slow work that can be interrupted: its progress is kept in the session. */
 async function count() {
   const numbers = 'one two three four five six seven eight nine ten'.split(' ')
   const counted = memory.counted ?? 0
-  const beginning = counted > 0 ? `I was cut off at ${numbers[counted - 1]}, so I go on:` : 'I count:'
+  const beginning = counted > 0 ? `I was interrupted at ${numbers[counted - 1]}, so I continue:` : 'Counting:'
   const sentence = `${beginning} ${numbers.slice(counted).join(', ')}.`
   return say(sentence, 150, (word) => {
     const index = numbers.indexOf(word.replaceAll(/\W/g, ''))
@@ -171,9 +171,9 @@ async function say(sentence, pauseMs = 40, onWord = () => {}) {
   return sentence
 }
 
-/** A tool call, with permission where that is wanted. Gives back its output, or the problem as a sentence. */
+/** A tool call, with permission if required. Returns its output, or the problem as a sentence. */
 async function use(name, input, act) {
-  if (offered && !offered.includes(name)) return { problem: `I may not use the tool ${name} here.` }
+  if (offered && !offered.includes(name)) return { problem: `I am not allowed to use the tool ${name} here.` }
   const id = `toolu_${randomUUID()}`
   print({ type: 'assistant', message: { content: [{ type: 'tool_use', id, name, input }] } })
   const problem = isAsking ? await ask(name, input) : undefined
@@ -189,7 +189,7 @@ async function use(name, input, act) {
   return result
 }
 
-/** Gives back why it is not allowed, if so. */
+/** Returns why it is not allowed; undefined if it is. */
 async function ask(tool_name, input) {
   const request_id = randomUUID()
   print({ type: 'control_request', request_id, request: { subtype: 'can_use_tool', tool_name, input } })

@@ -1,6 +1,6 @@
 /**
- * Minimal clients for the protocol of each warm CLI: the cost that nobody who builds on it can avoid. They look only at
- * the text and the end of a turn.
+ * Minimal clients for each warm CLI's protocol: the cost that nothing built on it can avoid. They look only at the text
+ * and the end of a turn.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -234,7 +234,7 @@ async function openOpenCode({ agent, installation, sandbox, signal }: SidePlace)
 
   async function post(path: string, body: object): Promise<Json> {
     const response = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body), signal })
-    if (response.status !== 200) throw new Error(`${path} was answered ${response.status}`)
+    if (response.status !== 200) throw new Error(`${path}: status ${response.status}`)
     return (await response.json()) as Json
   }
 

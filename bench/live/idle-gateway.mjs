@@ -1,5 +1,5 @@
-// A gateway from the build, as operators run it. Takes one turn in as many conversations as its first argument says, prints
-// a line, and ends with its input.
+// A gateway from the build, as operators run it. Takes one turn in each of as many conversations as its first argument
+// says, prints a line, and ends when its input ends.
 import { once } from 'node:events'
 import { loadConfig } from '../../dist/config.js'
 import { startGateway } from '../../dist/gateway.js'
@@ -12,7 +12,7 @@ let replied = () => {}
 const channel = {
   name: 'bench',
   start: async () => {},
-  send: async ({ text, isError }) => replied(isError ? `It was answered: ${text}` : undefined),
+  send: async ({ text, isError }) => replied(isError ? `The answer was: ${text}` : undefined),
   stop: async () => {},
   close: async () => {},
 }

@@ -14,7 +14,7 @@ import { measureEach, turnAbout, type Way } from './turn-about.js'
 const TIME_GOAL = 1.15
 const CPU_GOAL = 0.25
 const REST_MS = 100
-/** The kernel's clock tick, on every machine. */
+/** The kernel's clock tick, the same on every machine. */
 const TICK_MS = 10
 
 interface Cost {
@@ -47,7 +47,7 @@ async function openStream(side: OpenedSide): Promise<() => Promise<Cost>> {
   }
 }
 
-/** The kernel measures an agent in ticks, so its turns are measured together. */
+/** The kernel counts an agent's CPU time in ticks, so its turns are averaged. */
 function summary(costs: Cost[]): Record<string, number> {
   const mean = (of: keyof Cost): number => costs.reduce((sum, cost) => sum + cost[of], 0) / costs.length
   const megabytes = LONG_ANSWER.length / 1e6

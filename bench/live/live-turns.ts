@@ -16,14 +16,14 @@ import { type Conversation, type OpenedSide, openSide, type OpenSide } from './s
 import { measureEach, OPENINGS, shuffled } from './turn-about.js'
 
 const RATIO_GOAL = 1.15
-/** The HTTP requests to a server are most of the turn, and the same for both. */
+/** The HTTP requests to the server take most of the turn, and both make the same ones. */
 const SERVER_RATIO_GOAL = 1.1
 const ADDED_GOAL_MS = 3
 const COLD_GOAL = 0.25
 const FIRST_TEXT_GOAL_MS = 5
 const GATEWAY_GOAL_MS = 10
 const WARM_UPS = 2
-/** Warm turns per cold turn: they are short, and as noisy as long ones. */
+/** Warm turns per cold turn: they are short, but as noisy as long ones. */
 const MORE_TURNS = 10
 /** So that one side's pending writes do not disturb the next. */
 const REST_MS = 100

@@ -3,7 +3,7 @@ import type { BackendName } from '../../src/backends/types.js'
 import { SYSTEM_PROMPT } from './script.js'
 import { type OpenSide, type SidePlace, type SpokenTurn, TurnClock } from './side.js'
 
-// They are installed only for the benchmarks, so the compiler need not find them. These are the parts we use.
+// Installed only for the benchmarks, so the compiler may not find them. These are the parts we use.
 
 interface ClaudeSdk {
   query(given: {

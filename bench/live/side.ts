@@ -1,4 +1,4 @@
-/** The compared ways to talk to an agent. */
+/** The ways to talk to an agent that are compared. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'

@@ -1,18 +1,18 @@
 import { fromRow, Table, toRow } from './table.js'
 
-/** A person who was let in by a command, on top of those whom the configuration lets in. */
+/** A person admitted by a command, in addition to those the configuration admits. */
 export interface Admission {
   channel: string
   /** The platform's own id of the person. */
   personId: string
-  /** As they were called then. */
+  /** Their name at that time. */
   name: string
   admittedBy: string
   admittedAt: number
 }
 
 export class Admissions extends Table {
-  /** False, with nothing changed, if the person is in already. */
+  /** False, with nothing changed, if the person is already admitted. */
   async add(admission: Admission): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('admissions')
@@ -22,7 +22,7 @@ export class Admissions extends Table {
     return numInsertedOrUpdatedRows === 1n
   }
 
-  /** False if the person was not in. */
+  /** False if the person was not admitted. */
   async remove(channel: string, personId: string): Promise<boolean> {
     const { numDeletedRows } = await this.db
       .deleteFrom('admissions')
@@ -42,7 +42,7 @@ export class Admissions extends Table {
     return row !== undefined
   }
 
-  /** Latest first; those of all channels unless one is named. */
+  /** Latest first; of all channels unless one is given. */
   async list(channel?: string): Promise<Admission[]> {
     let query = this.db.selectFrom('admissions').selectAll().orderBy('admitted_at', 'desc').orderBy('person_id')
     if (channel !== undefined) query = query.where('channel', '=', channel)

@@ -5,11 +5,11 @@ import { fromRow, Table, toRow } from './table.js'
 /** What an agent may do in a project without asking. */
 export interface ApprovalRule {
   id: string
-  /** Left out, the rule is for conversations without a project. */
+  /** Absent for conversations without a project. */
   projectId?: string
   backend: string
   toolName: string
-  /** Left out, everything the tool does. Never a pattern: it must match to the character. */
+  /** Absent for everything the tool does. Never a pattern: it must match exactly. */
   subject?: string
   createdAt: number
   createdBy: string
@@ -71,7 +71,7 @@ export class ApprovalRules extends Table {
   }
 }
 
-/** The same for the same rule, so that none exists twice. Looks like the other ids. */
+/** The same rule always gets the same id, so that none exists twice. Formatted like other ids. */
 function idOf({ projectId, backend, toolName, subject }: Omit<ApprovalRule, 'id'>): string {
   const content = JSON.stringify([projectId ?? null, backend, toolName, subject ?? null])
   const hex = createHash('sha256').update(content).digest('hex')

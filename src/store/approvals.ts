@@ -3,7 +3,7 @@ import type { ApprovalState, Schema } from './schema.js'
 import { compiled, fromRow, isBehind, Table, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
-/** A request of an agent, in the middle of a run, to be allowed to use a tool. */
+/** An agent's request, in the middle of a run, to use a tool. */
 export interface NewApproval {
   /** The reply that asks for it in the conversation has the same id. */
   id: string
@@ -17,7 +17,7 @@ export interface NewApproval {
   toolInput: Record<string, unknown>
   /** Tool and input in one line. */
   summary: string
-  /** The subject of a rule for exactly this; left out if no rule can be made. */
+  /** The subject of a rule for exactly this; absent if no rule can be made. */
   subject?: string
   askedAt: number
   /** When it counts as denied. */
@@ -82,7 +82,7 @@ export class Approvals extends Table {
     return numUpdatedRows === 1n
   }
 
-  /** Ends all that are asked for a message, since nobody waits for an answer any more. Returns their ids. */
+  /** Ends the pending ones of a message, as nobody waits for an answer any more. Returns their ids. */
   async withdraw(messageId: string, at: number): Promise<string[]> {
     const { rows } = await withdraw(this.db, { messageId, at })
     return rows.map(({ id }) => id)
@@ -137,7 +137,7 @@ export class Approvals extends Table {
     return rows.map(({ channel, address, ...row }) => ({ ...toApproval(row), channel, address }))
   }
 
-  /** Notes that it is no longer shown as a question. */
+  /** Records that it is no longer shown as a question. */
   async close(id: string): Promise<void> {
     await this.db.updateTable('approvals').set({ is_open: 0 }).where('id', '=', id).execute()
   }

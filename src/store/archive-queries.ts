@@ -1,4 +1,4 @@
-// What was said, for the archive and for search. Nothing here writes.
+// What was said, for the archive and for search. Read-only.
 
 import { expressionBuilder, sql } from 'kysely'
 import type { MessageKind, Reply } from '../channels/types.js'
@@ -44,14 +44,14 @@ export interface ArchivedReply {
 export type ArchiveEntry = ArchivedMessage | ArchivedReply
 
 export interface SearchFilter {
-  /** Each must be in the text, in any case. Contract: only ASCII. The caller compares whole words in the candidates. */
+  /** Each must be in the text, ignoring case. Contract: only ASCII. The caller compares whole words in the candidates. */
   fragments: string[]
   channel?: string
   address?: string
   /** Milliseconds since the epoch. */
   since?: number
   visibility?: Visibility
-  /** The maximum number of candidates, the newest ones. */
+  /** At most this many candidates, the newest ones. */
   limit?: number
 }
 
@@ -77,7 +77,7 @@ export class ArchiveQueries extends Table {
     return this.db.selectFrom('conversations').select(ARCHIVED_COLUMNS).where('id', '=', id).executeTakeFirst()
   }
 
-  /** In the order of their ids, after the given one. */
+  /** By id, after the given one. */
   async conversations(afterId: string, limit: number): Promise<ArchivedConversation[]> {
     return this.db
       .selectFrom('conversations')
@@ -162,7 +162,7 @@ export class ArchiveQueries extends Table {
     return entries.toSorted((a, b) => a.at - b.at || a.seq - b.seq)
   }
 
-  /** What may contain the fragments, newest first. */
+  /** Entries that may contain the fragments, newest first. */
   async candidates(filter: SearchFilter): Promise<SearchCandidate[]> {
     const { fragments, channel, address, since, visibility = EVERYTHING, limit } = filter
     const contains = (column: string): ReturnType<typeof sql<boolean>>[] =>
@@ -221,7 +221,7 @@ export class ArchiveQueries extends Table {
   }
 
   async #messageTexts(ids: string[]): Promise<[string, FoundText][]> {
-    // PostgreSQL has no empty list.
+    // `in ()` is an error on PostgreSQL.
     if (ids.length === 0) return []
     const rows = await this.reads
       .selectFrom('messages')

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { fromRow, Table } from './table.js'
 
-/** Changes made from outside conversations, however they are made. A change made in a conversation is on record there, as a
+/** Changes made outside conversations, however they are made. A change made in a conversation is recorded there, as a
  *  command. */
 export type AuditAction =
   | `project.${'create' | 'update' | 'remove'}`
@@ -32,7 +32,7 @@ export interface AuditEntry extends NewAuditEntry {
 }
 
 /** Records a change. Contract: uses the tables of the transaction that makes the change, so that neither exists without the
- *  other. The detail contains no text of a person and no secret. */
+ *  other. The detail contains no user text and no secrets. */
 export type Note = (
   tables: { audit: Audit },
   about: { action: AuditAction; subject: string; detail?: string },

@@ -20,7 +20,7 @@ export class ChannelValues extends Table {
       .execute()
   }
 
-  /** False, with nothing changed, if there is a value. */
+  /** False, with nothing changed, if a value exists. */
   async add(channel: string, name: string, value: string): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('channel_values')
@@ -50,7 +50,7 @@ export class ChannelValues extends Table {
     return row !== undefined
   }
 
-  /** Deletes claims that are so old that what they guard against cannot happen any more. */
+  /** Deletes claims that are too old for what they guard against to happen. */
   async forgetClaims(before: number): Promise<void> {
     await this.db.deleteFrom('channel_claims').where('claimed_at', '<', before).execute()
   }

@@ -1,10 +1,10 @@
-// The write-ahead log of SQLite: flushes commits to disk in the background, and detects the loss of those that were there.
+// The write-ahead log of SQLite: flushes commits to disk in the background, and detects the loss of flushed ones.
 //
 // SQLite would flush within each commit, which blocks the whole process: no agent is read, no reply is sent. Here one flush
 // runs at a time in the background, and commits made meanwhile share the next one.
 //
 // For SQLite the log ends at the first frame with a wrong checksum, as after a power failure. So a frame that is damaged
-// later silently discards every commit after it. A small file beside the log, the mark, records how far the log was on disk.
+// later silently discards every commit after it. A small file beside the log, the mark, records how much of the log is on disk.
 //
 // What must stay true: the mark never covers more than what was flushed, or an intact log would be refused. It may cover
 // less.
@@ -52,8 +52,8 @@ export class LogFlush {
       this.#log ??= this.open()
       await (await this.#log).datasync()
     } catch (error) {
-      const problem = `What was written last may not be on the disk: ${messageOf(error)}.`
-      const advice = 'Look after the disk, then start the gateway again.'
+      const problem = `The latest changes may not be on disk: ${messageOf(error)}.`
+      const advice = 'Check the disk, then restart the gateway.'
       this.#failure = new GatewayError('store_unavailable', `${problem} ${advice}`, { cause: error })
       throw this.#failure
     }
@@ -61,14 +61,14 @@ export class LogFlush {
     if (!this.#next) this.#underWay = undefined
   }
 
-  /** To be called before a change. Contract: throws if changes no longer get to disk. */
+  /** Call before a change. Contract: throws if changes no longer reach the disk. */
   requireSound(): void {
     if (this.#failure) throw this.#failure
   }
 
   /** Contract: nothing is committed after the call. */
   async close(): Promise<void> {
-    // Whoever committed gets the failure.
+    // The failure goes to whoever committed.
     await Promise.allSettled([this.#next ?? this.#underWay])
     const [log] = await Promise.allSettled([this.#log])
     if (log.status === 'fulfilled') await log.value?.close()

@@ -1,4 +1,4 @@
-// Conversations as people see them from outside. Nothing here writes.
+// Conversations as people see them from outside. Read-only.
 
 import { sql } from 'kysely'
 import {
@@ -20,7 +20,7 @@ export type ConversationState = (typeof CONVERSATION_STATES)[number]
 
 export interface ConversationView extends Conversation {
   isPrivate: boolean
-  /** As a person chose it. */
+  /** Set by a person. */
   title?: string
   /** The beginning of the first message. */
   beginning?: string
@@ -41,7 +41,7 @@ export interface ConversationView extends Conversation {
   asked: number
   /** The job that is active, or comes next. */
   head?: { messageId: string; state: JobState; dueAt: number }
-  /** The run that is going on. */
+  /** The current run. */
   run?: { id: string; backend: string; model?: string; startedAt: number }
 }
 
@@ -71,7 +71,7 @@ export class ConversationViews extends Table {
     before?: Pick<ConversationView, 'id' | 'updatedAt'>,
   ): Promise<ConversationView[]> {
     const { visibility, ids, state, channel, projectId, isPinned, isArchived } = filter
-    // PostgreSQL has no empty list.
+    // `in ()` is an error on PostgreSQL.
     if (ids?.length === 0 || visibility.projects?.length === 0) return []
     let query = withParent(ids ? this.db : this.reads)
       .leftJoin('jobs as head', (join) =>
@@ -130,7 +130,7 @@ export class ConversationViews extends Table {
     if (state === 'waiting') query = query.where('head.state', '=', sql.lit('ready'))
     if (channel !== undefined) query = query.where('conversations.channel', '=', channel)
     if (projectId !== undefined) query = query.where(PROJECT_ID, '=', projectId)
-    // In the text, for the index.
+    // A literal, or the index could not be used.
     if (isPinned !== undefined) query = query.where('conversations.is_pinned', '=', sql.lit(Number(isPinned)))
     if (isArchived !== undefined) query = query.where('conversations.is_archived', '=', Number(isArchived))
     if (before) {
@@ -171,7 +171,7 @@ export class ConversationViews extends Table {
     }))
   }
 
-  /** Those with open messages, and those in which something has happened, or that were edited, since then. */
+  /** Those with open messages, or with activity or edits since then. */
   async activeIds(since: number, limit: number): Promise<string[]> {
     const open = this.db.selectFrom('jobs').select('conversation_id as id').where('state', '<>', sql.lit('queued'))
     const changed = this.db.selectFrom('conversations').select('id').where('updated_at', '>=', since)
@@ -180,7 +180,7 @@ export class ConversationViews extends Table {
     return rows.map(({ id }) => id)
   }
 
-  /** Those that were deleted since then; only of the last day. */
+  /** Those deleted since then, at most a day ago. */
   async deletedSince(since: number): Promise<DeletedConversation[]> {
     const rows = await this.db
       .selectFrom('deleted_conversations')
@@ -190,7 +190,7 @@ export class ConversationViews extends Table {
     return rows.map(({ is_private: isPrivate, ...row }) => ({ ...fromRow(row), isPrivate: isPrivate === 1 }))
   }
 
-  /** Undefined even if it exists but must not be seen. */
+  /** Also undefined if it exists but must not be seen. */
   async get(id: string, visibility: Visibility): Promise<ConversationView | undefined> {
     const [found] = await this.list({ visibility, ids: [id] }, 1)
     return found

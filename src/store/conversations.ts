@@ -37,7 +37,7 @@ export interface ConversationLabel {
 export class Conversations extends Table {
   /**
    * Finds or creates the conversation, and returns the next number in it. Nobody else gets one before we commit.
-   * `isWritten`: somebody writes to it, which takes it out of the archived ones.
+   * `isWritten`: somebody writes to it, which unarchives it.
    */
   async enter(
     place: ConversationPlace,
@@ -49,7 +49,7 @@ export class Conversations extends Table {
     const values = { newId, channel, address, parent, projectId, isPrivate, isWritten, now }
     const row = only(await enter(this.db, values))
     const found = row.parent === null ? toConversation({ ...row, ...NO_PARENT }) : await this.get(row.id)
-    if (!found) throw new Error(`The conversation ${row.id} does not exist`)
+    if (!found) throw new Error(`Conversation ${row.id} not found`)
     return { ...found, seq: row.last_seq }
   }
 
@@ -63,7 +63,7 @@ export class Conversations extends Table {
     return row && toConversation(row)
   }
 
-  /** Where it takes place, as its channel has told. Contract: it exists. */
+  /** Where it takes place, as its channel last reported. Contract: it exists. */
   async place(id: string): Promise<Place> {
     const {
       address,
@@ -85,7 +85,7 @@ export class Conversations extends Table {
     return row && toConversation(row)
   }
 
-  /** The addresses of those in which something has happened since then, latest first. */
+  /** The addresses of those active since then, latest first. */
   async addresses(channel: string, since: number): Promise<string[]> {
     const rows = await this.db
       .selectFrom('conversations')
@@ -118,7 +118,7 @@ export class Conversations extends Table {
   }
 
   /**
-   * Removes it with everything that was said and done in it. Whoever writes at its address again begins another one.
+   * Removes it with all its content. A later message at its address begins a new one.
    *
    * Contract: its row is locked, and none of its messages is open.
    */
@@ -141,15 +141,15 @@ export class Conversations extends Table {
   }
 }
 
-/** A conversation that is gone, and who could see it. */
+/** A deleted conversation, and who could see it. */
 export interface DeletedConversation extends Conversation {
   isPrivate: boolean
 }
 
-/** What refers to others comes before them. */
+/** In this order, since each may refer to later ones. */
 const CONTENTS = ['uploads', 'approvals', 'outbox', 'runs', 'messages', 'sessions'] as const
 
-/** Whoever watches learns of it much sooner. */
+/** Watchers learn of it much sooner. */
 const DELETION_KNOWN_MS = 24 * 3_600_000
 
 /** The columns of the parent that `toConversation` reads, in a query `withParent`. */

@@ -19,7 +19,7 @@ export interface CredentialRecord {
 type NewCredential = Omit<CredentialRecord, 'createdAt' | 'updatedAt'>
 
 export class Credentials extends Table {
-  /** Keeps others from writing until the end of the transaction, as every transaction of SQLite does anyway. */
+  /** Keeps others from writing until the transaction ends, as every SQLite transaction does anyway. */
   async lock(): Promise<void> {
     if (this.engine.locksRows) await sql`lock table credentials in share row exclusive mode`.execute(this.db)
   }

@@ -7,10 +7,10 @@ export interface NewCronJob {
   /** Five fields, or a name such as `@daily`. */
   schedule: string
   timeZone: string
-  /** What an agent is asked, or a program that is run instead, with its arguments. */
+  /** A prompt for an agent, or a program to run instead, with its arguments. */
   work: { prompt: string } | { command: string[] }
   channel: string
-  /** The channel's own name of the conversation; on WhatsApp the number. */
+  /** The channel's own id of the conversation; on WhatsApp the phone number. */
   address: string
   projectId?: string
   session: 'own' | 'shared'
@@ -68,7 +68,7 @@ export class CronJobs extends Table {
       .execute()
   }
 
-  /** Records a message that it sent outside its schedule. */
+  /** Records a message sent outside the schedule. */
   async noteMessage(id: string, messageId: string): Promise<void> {
     await this.db.updateTable('cron_jobs').set({ last_message_id: messageId }).where('id', '=', id).execute()
   }

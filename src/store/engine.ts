@@ -5,7 +5,7 @@ import type { Schema } from './schema.js'
 export interface Engine {
   name: 'sqlite' | 'postgres'
   dialect: Dialect
-  /** For queries that may take long, where they would block everything else. They see what was committed before. */
+  /** For slow queries, where they would block everything else. They see what is already committed. */
   reads?: Dialect
   /** Checks the whole file for damage, where there is one. Contract: rejects with `store_corrupt`. */
   check?(): Promise<void>
@@ -16,7 +16,6 @@ export interface Engine {
   /** Notifies the other gateways on this database, when the transaction commits, that there is work, or that a message was
    *  cancelled. */
   announce(db: Kysely<Schema>, cancelledId?: string): Promise<void>
-  /** Calls back when a gateway announces something. Contract: reconnects by itself; what is announced meanwhile is not
-   *  reported. */
+  /** Calls back when a gateway announces something. Contract: reconnects; what is announced meanwhile is not reported. */
   listen(onNews: (cancelledId?: string) => void): Promise<() => Promise<void>>
 }

@@ -40,10 +40,10 @@ export interface ToolCall {
 
 /** Either engine takes at least this many rows of four values in a statement. */
 const ROWS_AT_ONCE = 500
-/** More than an agent uses tools at once. */
+/** More than the tools an agent uses at once. */
 const LATEST_TOOL_EVENTS = 20
 
-/** An agent says first that it has started; only notices of the gateway come before. */
+/** Only notices of the gateway come before an agent's first event, `started`. */
 const STARTED_WITHIN = 5
 /** Enough to see which models are in use. */
 const LATEST_ANSWERS = 200
@@ -110,7 +110,7 @@ export class Events extends Table {
     return { events: rows.map(toRecorded), isLast }
   }
 
-  /** The model of a run, as the agent told it. */
+  /** The model of a run, as the agent reported it. */
   async modelOf(runId: string): Promise<string | undefined> {
     const row = await this.db
       .selectFrom('events')
@@ -123,7 +123,7 @@ export class Events extends Table {
     return row && modelIn(row.body)
   }
 
-  /** The models that an agent told in its latest answers since then, latest first. */
+  /** The models that an agent reported in its latest answers since then, latest first. */
   async modelsOf(backend: string, since: number): Promise<string[]> {
     const rows = await this.reads
       .selectFrom('runs')
@@ -204,7 +204,7 @@ type RecordedValues = { runId: string; seqs: number[]; types: string[]; bodies: 
 
 const record = compiled((db, { runId, seqs, types, bodies, locksRows }: RecordedValues) => {
   let running = db.selectFrom('runs').select('id').where('id', '=', runId).where('state', '=', 'running')
-  // Otherwise the message could be claimed between this look and the events.
+  // Otherwise the message could be claimed between this check and writing the events.
   if (locksRows) running = running.forShare()
   const rows = sql.join(seqs.map((seq, index) => sql`(${sql.join([seq, types[index], bodies[index]])})`))
   const values = sql<{ column1: number; column2: string; column3: string }>`(values ${rows})`
@@ -214,7 +214,7 @@ const record = compiled((db, { runId, seqs, types, bodies, locksRows }: Recorded
     .expression(({ selectFrom }) =>
       selectFrom([running.as('run'), values.as('event')])
         .select(({ cast }) => ['run.id', cast('event.column1', 'integer').as('seq'), 'event.column2', 'event.column3'])
-        // Without a condition SQLite would take `on conflict` for that of a join.
+        // Without a condition SQLite would parse `on conflict` as part of a join.
         .where('run.id', '=', runId),
     )
     .onConflict((conflict) =>

@@ -15,7 +15,7 @@ export type FigureGroup = (typeof FIGURE_GROUPS)[number]
 
 export interface FigureFilter {
   visibility: Visibility
-  /** Of runs that started from then on, and before `to`. */
+  /** Runs that started at or after this, and before `to`. */
   from: number
   to: number
   backend?: string
@@ -182,7 +182,7 @@ export class Figures extends Table {
   }
 }
 
-/** The failures in which no model has worked. */
+/** The failures in which no model was used. */
 const UNUSED = sql.join(
   (['auth', 'rate_limit', 'model_unknown', 'session_lost', 'spawn'] satisfies FailureReason[]).map((reason) =>
     sql.lit(reason),

@@ -82,7 +82,7 @@ export class Heartbeats extends Table {
     return { ...fromRow(last), digest: digest ?? '', wasTold: (replies ?? 0) > 0 }
   }
 
-  /** Deletes old records, except that of the last time the agent was woken. */
+  /** Deletes old records, except the last time the agent was woken. */
   async forget(before: number): Promise<void> {
     await this.db
       .deleteFrom('heartbeats')

@@ -1,4 +1,4 @@
-// The messages that were received, and the lists of them that people see. What is to be done about them is in `jobs.ts`.
+// The messages received, and the lists of them that people see. The work they cause is in `jobs.ts`.
 
 import { sql } from 'kysely'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
@@ -85,7 +85,7 @@ export class Inbox extends Table {
   }
 
   async getAll(ids: string[]): Promise<Message[]> {
-    // PostgreSQL has no empty list.
+    // `in ()` is an error on PostgreSQL.
     if (ids.length === 0) return []
     const rows = await this.db.selectFrom('messages').selectAll().where('id', 'in', ids).execute()
     return rows.map(toMessage)
@@ -237,7 +237,7 @@ export class Inbox extends Table {
       .where('jobs.state', '<>', sql.lit('active'))
       .limit(1)
       .offset(count - 1)
-    // Usually there are fewer in all, and the conversations need not be looked up.
+    // Usually there are fewer in total, and no conversation needs to be looked up.
     if (!(await waiting.executeTakeFirst())) return false
     const theirs = waiting
       .innerJoin('conversations', 'conversations.id', 'jobs.conversation_id')

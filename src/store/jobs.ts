@@ -30,7 +30,7 @@ export interface Claim {
   fence: number
   failures: number
   interruptions: number
-  /** It ends without a turn. */
+  /** To be ended without a turn. */
   isCancelled: boolean
 }
 
@@ -49,7 +49,7 @@ export class Jobs extends Table {
     await this.engine.announce(this.db)
   }
 
-  /** Enqueues a message and claims it at once. Contract: as of `enqueue`, and there are no others. */
+  /** Enqueues a message and claims it at once. Contract: as for `enqueue`, with nothing ahead. */
   async enqueueClaimed(message: EnqueuedMessage, gatewayId: string, now: number, leaseMs: number): Promise<Claim> {
     const { id: messageId, conversationId, channel, seq } = message
     const dueAt = now + leaseMs
@@ -196,7 +196,7 @@ export class Jobs extends Table {
       .execute()
   }
 
-  /** Takes up a dead letter again, as if it had been received now. Contract: the conversation's row is locked. */
+  /** Reopens a dead letter, as if it had just been received. Contract: the conversation's row is locked. */
   async reopen(message: Message, seq: number, retriedAfter: number, now: number): Promise<void> {
     const { fence } = await this.db
       .updateTable('messages')

@@ -29,7 +29,7 @@ export interface Delivery extends NewDelivery {
   problem?: string
 }
 
-const CUT_OFF = 'The gateway ended while it was sent; it is not known whether it was delivered.'
+const CUT_OFF = 'The gateway ended while sending this reply. It may have been delivered.'
 
 export class Outbox extends Table {
   async add(delivery: NewDelivery, now: number): Promise<void> {
@@ -78,7 +78,7 @@ export class Outbox extends Table {
       .execute()
   }
 
-  /** Gives up what was not delivered in time, including replies of channels that nobody serves any more. */
+  /** Gives up what was not delivered in time, including replies of channels that are no longer served. */
   async expire(now: number): Promise<Delivery[]> {
     const rows = await this.db
       .updateTable('outbox')
@@ -89,7 +89,7 @@ export class Outbox extends Table {
           .case()
           .when('gateway_id', 'is not', null)
           .then(val(CUT_OFF))
-          .else(fn.coalesce(ref('problem'), val('It was not sent in time.')))
+          .else(fn.coalesce(ref('problem'), val('The reply was not sent in time.')))
           .end(),
       }))
       .where('state', '=', sql.lit('pending'))
@@ -150,7 +150,7 @@ export class Outbox extends Table {
     const rows = await this.db
       .selectFrom('outbox')
       .selectAll()
-      // PostgreSQL has no empty list.
+      // `in ()` is an error on PostgreSQL.
       .where(({ or, eb }) => or([eb('id', 'in', [...ids, '']), eb('message_id', 'in', [...messageIds, ''])]))
       .orderBy('seq')
       .execute()

@@ -41,13 +41,13 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
   try {
     const { rows } = await pool.query<{ version: string }>(`select current_setting('server_version_num') as version`)
     if (Number(rows[0]?.version) < 150_000) {
-      throw new GatewayError('store_unavailable', 'PostgreSQL 15 or newer is needed. Upgrade the server.')
+      throw new GatewayError('store_unavailable', 'PostgreSQL 15 or newer is required. Upgrade the server.')
     }
   } catch (error) {
     await pool.end()
     if (error instanceof GatewayError) throw error
     const problem = `PostgreSQL at ${describe(url)} cannot be used: ${messageOf(error) || (error as { code?: string }).code}.`
-    throw new GatewayError('store_unavailable', `${problem} Check DATABASE_URL and that the server runs.`, {
+    throw new GatewayError('store_unavailable', `${problem} Check DATABASE_URL, and that the server is running.`, {
       cause: error,
     })
   }
@@ -86,7 +86,7 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
         } catch (error) {
           log.warn('store.connection-lost', { error: messageOf(error) })
           again()
-          await candidate.end().catch(() => {}) // It is broken anyway.
+          await candidate.end().catch(() => {}) // It is already broken.
         }
       }
       await connect()
@@ -102,7 +102,7 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
 /** Gives up a server that has gone silent, as after a failover, before our leases end. */
 function impatientSocket(): Socket {
   const socket = new Socket()
-  return socket.setTimeout(SILENCE_LIMIT_MS, () => socket.destroy(new Error('The database does not answer')))
+  return socket.setTimeout(SILENCE_LIMIT_MS, () => socket.destroy(new Error('The database did not respond')))
 }
 
 /** Distinguishes a lost or refused connection from what the server reports about a query. */
@@ -110,7 +110,7 @@ function explaining(pool: import('pg').Pool): PostgresPool {
   return {
     connect: async () => {
       const client = await pool.connect().catch(explain)
-      // It could also be called with a cursor, but cursors are not used.
+      // Kysely could also pass a cursor, but cursors are not used.
       const query = (text: unknown, values: readonly unknown[] = []): Promise<unknown> =>
         client.query(String(text), [...values]).catch(explain)
       return { query: query as PostgresPoolClient['query'], release: () => client.release() }
@@ -124,7 +124,7 @@ function explain(error: unknown): never {
   // Only errors reported by the server have a severity.
   const isLost = severity === undefined ? !(error instanceof TypeError) : LOST_STATES.test(code)
   if (!isLost) throw error
-  const message = 'The connection to the database was lost or cannot be had. Try again in a moment.'
+  const message = 'The database connection was lost or could not be opened. Try again in a moment.'
   throw new GatewayError('store_unavailable', message, { cause: error })
 }
 

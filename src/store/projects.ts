@@ -4,13 +4,13 @@ import { PROJECT_ID, withParent } from './conversations.js'
 import type { ProjectSource, Schema } from './schema.js'
 import { fromJson, fromRow, Table, toJson } from './table.js'
 
-/** A directory with its agent. What is left out comes from the configuration. */
+/** A directory with its agent. Absent settings come from the configuration. */
 export interface Project {
   id: string
-  /** A display name; left out, the id. */
+  /** A display name; the id if absent. */
   name?: string
   directory: string
-  /** The pod with the directory; left out, this machine. */
+  /** The pod with the directory; this machine if absent. */
   pod?: PodAddress
   backend?: string
   model?: string
@@ -141,7 +141,7 @@ export class Projects extends Table {
   }
 }
 
-/** What stays with it. */
+/** What never changes. */
 function identityOf({ id }: Project, now: number) {
   // No id contains "~".
   return { id, instance: `${id}~${now.toString(36)}`, created_at: now }

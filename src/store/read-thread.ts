@@ -70,7 +70,7 @@ export class ReadThread implements Driver {
         rows: (await this.#ask(sql, parameters)) as Row[],
       }),
       streamQuery: () => {
-        throw new Error('Nothing is streamed from SQLite')
+        throw new Error('Queries on SQLite are not streamed')
       },
     }
   }
@@ -94,7 +94,7 @@ export class ReadThread implements Driver {
 
   #ask(sql: string, parameters: readonly unknown[]): Promise<unknown[]> {
     if (this.#isClosed) {
-      const message = `The database ${this.file} is closed. Start the gateway again.`
+      const message = `The database ${this.file} is closed. Restart the gateway.`
       return Promise.reject(new GatewayError('store_unavailable', message))
     }
     this.#worker ??= this.#start()
@@ -125,7 +125,7 @@ export class ReadThread implements Driver {
       if (error) asked.reject(this.explain(Object.assign(new Error(error.message), { code: error.code })))
       else asked.resolve(asked.rows)
     })
-    const message = `The database ${file} cannot be read: the thread that does it has ended. Try again.`
+    const message = `The database ${file} cannot be read: its reading thread has ended. Try again.`
     let reason: unknown = new GatewayError('store_unavailable', message)
     worker.on('error', (error) => {
       reason = error
@@ -140,10 +140,10 @@ export class ReadThread implements Driver {
 }
 
 function tell(worker: Worker, asked: { id: number; sql?: string; parameters?: readonly unknown[] } | undefined): void {
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for browser windows
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- for browser windows only
   worker.postMessage(asked)
 }
 
 async function noTransaction(): Promise<void> {
-  throw new Error('Transactions use the connection that writes')
+  throw new Error('Transactions need the writing connection')
 }

@@ -16,7 +16,7 @@ export interface NewRun {
   model?: string
   /** Where the agent works. */
   directory?: string
-  /** Set by whoever asked for the run, for their own use. */
+  /** Set by the caller, for their own use. */
   metadata?: Record<string, string>
 }
 
@@ -36,7 +36,7 @@ export interface RunRecord extends NewRun {
   result?: AgentResult
 }
 
-/** Whether the agent has stopped at its limit of turns, and a person can have it go on. `kind` is that of its message. */
+/** Whether the agent stopped at its turn limit and can be continued. `kind` is that of its message. */
 export function isPaused({ state, sessionId, result }: RunRecord, kind: MessageKind | undefined): boolean {
   const isAtLimit = state === 'answered' && result?.failure?.reason === 'max_turns'
   return isAtLimit && sessionId !== undefined && kind === 'message'
@@ -66,9 +66,9 @@ export interface SessionFilter {
   /** Where they were used: most agents find a session only from there. */
   directory: string
   since: number
-  /** What the id begins with. */
+  /** A prefix of the id. */
   prefix?: string
-  /** Leaves out a session that was also used in a conversation that must not be seen. */
+  /** Excludes sessions also used in a conversation that must not be seen. */
   visibility?: Visibility
 }
 
@@ -233,7 +233,7 @@ export class Runs extends Table {
     return last && { id: last.id, firstSeq: last.first_seq, state: last.state }
   }
 
-  /** The run of a message that is going on. */
+  /** The current run of a message. */
   async running(messageId: string): Promise<RunRecord | undefined> {
     const row = await this.db
       .selectFrom('runs')

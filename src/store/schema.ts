@@ -34,7 +34,7 @@ export interface Schema {
   admissions: AdmissionRow
 }
 
-/** Who defines the project: the configuration file, whoever created it over the API, or the labels of its pod. */
+/** Who defines the project: the configuration file, the API, or the labels of its pod. */
 export type ProjectSource = 'file' | 'api' | 'cluster'
 
 interface ProjectRow {
@@ -79,7 +79,7 @@ export interface ConversationRow {
   title: string | null
   is_pinned: number
   is_archived: number
-  /** When one of these three was changed last. */
+  /** When one of these three was last changed. */
   edited_at: number | null
   /** The last number given to a message or a reply of this conversation. */
   last_seq: number
@@ -87,7 +87,7 @@ export interface ConversationRow {
   updated_at: number
 }
 
-/** Remembered for a while, so that those who see it learn that it is gone, and nobody else does. */
+/** Kept for a while, so that those who could see the conversation learn that it is gone, and nobody else does. */
 interface DeletedConversationRow {
   id: string
   channel: string
@@ -176,11 +176,11 @@ interface RunRow {
   result: string | null
 }
 
-/** What is counted of an ended run: apart from its answer, so that months of them can be read at once. */
+/** What is counted of an ended run, apart from its answer so that months can be read at once. */
 interface RunFigureRow {
   run_id: string
   conversation_id: string
-  /** At that time. */
+  /** The project at that time. */
   project_id: string | null
   backend: string
   state: EndedState
@@ -334,7 +334,7 @@ interface CredentialRow {
   updated_at: number
 }
 
-/** Whether the latest slot that passed while no gateway ran is made up for. */
+/** Whether the latest slot missed while no gateway ran is made up for. */
 export type CatchUp = 'once' | 'skip'
 
 interface CronJobRow {

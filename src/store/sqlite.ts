@@ -39,7 +39,7 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
   let log: LogFlush | undefined
-  // SQLite puts it beside the file itself, not beside a link to it.
+  // SQLite puts the log beside the file itself, not beside a link to it.
   let logFile = `${file}-wal`
   try {
     makePrivateDirectory(dirname(file))
@@ -47,9 +47,9 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
     if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
     if (file !== ':memory:') logFile = `${realpathSync(file)}-wal`
     if (sizeOf(file) > 0 && !isLogWhole(logFile)) throw logError(logFile)
-    // Otherwise what is missing in the file may be in the log.
-    const endedInOrder = sizeOf(logFile) === 0
-    if (endedInOrder) requireWhole(file)
+    // Otherwise what the file lacks may be in the log.
+    const endedCleanly = sizeOf(logFile) === 0
+    if (endedCleanly) requireWhole(file)
     database = new Database(file)
     database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
     const hasLog = await useWal(database)
@@ -58,7 +58,7 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
     if (hasLog && !isReadOnly) log = new LogFlush(() => openLogAt(logFile))
     database.pragma('foreign_keys = ON')
     if (isReadOnly) database.pragma('query_only = ON')
-    else if (!endedInOrder || sizeOf(file) <= SMALL_BYTES) requireSound(database, file)
+    else if (!endedCleanly || sizeOf(file) <= SMALL_BYTES) requireSound(database, file)
   } catch (error) {
     throw explainSqlite(error, file)
   }
@@ -88,8 +88,8 @@ function dialectOf(createDriver: () => Driver): Dialect {
   }
 }
 
-/** False where it is not possible: in memory, and in some file systems. If two processes create the file at the same time,
- *  SQLite refuses one of them immediately, whatever the time limit. */
+/** False where WAL is not possible: in memory, and on some file systems. If two processes create the file at once, SQLite
+ *  refuses one of them immediately, whatever the time limit. */
 async function useWal(database: SqliteDatabase): Promise<boolean> {
   const deadline = Date.now() + BUSY_TIMEOUT_MS
   for (;;) {
@@ -119,7 +119,7 @@ export async function lockDirectory(file: string): Promise<() => void> {
   } catch (error) {
     database?.close()
     if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw explainSqlite(error, file)
-    const advice = 'Stop that one first, or give this one a directory of its own by AETHEEL_HOME.'
+    const advice = 'Stop it, or give this one another AETHEEL_HOME.'
     throw new GatewayError('gateway_running', `Another gateway uses ${dirname(file)}. ${advice}`, { cause: error })
   }
   const held = database
@@ -128,7 +128,7 @@ export async function lockDirectory(file: string): Promise<() => void> {
   }
 }
 
-/** All tables or none: two gateways may begin on one file at once, or one be killed half-way. */
+/** All tables or none: two gateways may start on one file at once, or one may be killed half-way. */
 class EmbeddedAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true
@@ -163,7 +163,7 @@ class EmbeddedDriver implements Driver {
     const release = await this.#take()
     if (!this.#isClosed) return new EmbeddedConnection(this.#statements, this.file, this.log, release)
     release()
-    throw new GatewayError('store_unavailable', `The database ${this.file} is closed. Start the gateway again.`)
+    throw new GatewayError('store_unavailable', `The database ${this.file} is closed. Restart the gateway.`)
   }
 
   async releaseConnection(connection: EmbeddedConnection): Promise<void> {
@@ -180,7 +180,7 @@ class EmbeddedDriver implements Driver {
     return release
   }
 
-  /** Moves the log into the file, so that the file can be copied alone; not while another process still reads. */
+  /** Moves the log into the file, so that the file can be copied without it; not while another process still reads. */
   async destroy(): Promise<void> {
     // After running transactions: libsql ends the whole process if a closed database is used.
     const release = await this.#take()
@@ -221,7 +221,7 @@ class EmbeddedDriver implements Driver {
   }
 }
 
-/** The connection while one user has it, until it is released. */
+/** The connection while one caller holds it. */
 class EmbeddedConnection implements DatabaseConnection {
   isInTransaction = false
   onCommitted = (): void => {}
@@ -265,7 +265,7 @@ class EmbeddedConnection implements DatabaseConnection {
   }
 
   streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
-    throw new Error('Nothing is streamed from SQLite')
+    throw new Error('Queries on SQLite are not streamed')
   }
 }
 
@@ -321,7 +321,7 @@ function requireWhole(file: string): void {
   const pageSize = header.readUInt16BE(16)
   const pages = header.readUInt32BE(28)
   // 1 stands for the largest size, which does not fit into two bytes.
-  if (size < pages * (pageSize === 1 ? 65_536 : pageSize)) throw corruptError(file, new Error('It was cut off'))
+  if (size < pages * (pageSize === 1 ? 65_536 : pageSize)) throw corruptError(file, new Error('The file is truncated'))
 }
 
 const HEADER_BYTES = 100
@@ -330,40 +330,41 @@ function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** Checks the whole file, which takes time: done only for a small one, and after a gateway that did not end in order. */
+/** Checks the whole file, which takes time: done only for a small one, and after a gateway that did not stop cleanly. */
 function requireSound(database: SqliteDatabase, file: string): void {
   const rows = database.prepare('pragma quick_check(1)').all() as Array<{ quick_check: string }>
   if (rows[0]?.quick_check !== 'ok') throw corruptError(file, new Error(rows[0]?.quick_check))
 }
 
 function logError(logFile: string): GatewayError {
-  const problem = `${logFile} is damaged or gone, and with it some of what was written last. Nothing was touched.`
-  const advice = `Put a backup of the database in its place and remove ${markFileOf(logFile)}; or remove that file alone, to go on without what is lost.`
+  const problem = `${logFile} is damaged or missing, so some recent changes are lost. Nothing was touched.`
+  const mark = markFileOf(logFile)
+  const advice = `Restore a backup of the database and remove ${mark}, or only remove ${mark} to continue without them.`
   return new GatewayError('store_corrupt', `${problem} ${advice}`)
 }
 
 function corruptError(file: string, cause: unknown): GatewayError {
-  const advice = 'It was not touched. Put a backup in its place, or move it away to begin with an empty one.'
+  const advice = 'It was not touched. Restore a backup, or move it away to start with an empty one.'
   return new GatewayError('store_corrupt', `${file} is not a database, or it is damaged. ${advice}`, { cause })
 }
 
-/** Turns an error of SQLite into advice for the operator. */
+/** Turns a SQLite error into advice for the operator. */
 function explainSqlite(error: unknown, file: string): unknown {
   const code = (error as { code?: string }).code ?? ''
   const cause = { cause: error }
   if (code === 'SQLITE_FULL') {
-    const advice = 'Nothing was changed. Make room on the disk; waiting work goes on by itself.'
+    const advice = 'Nothing was changed. Free some disk space; waiting work then continues.'
     return new GatewayError('store_full', `The database ${file} cannot grow: the disk is full. ${advice}`, cause)
   }
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
     return corruptError(file, error)
   }
   if (code === 'EISDIR') {
-    const advice = 'Move that directory away, or set AETHEEL_HOME to another one.'
-    return new GatewayError('store_unavailable', `${file} is a directory, not the file of a database. ${advice}`, cause)
+    const advice = 'Move it away, or set AETHEEL_HOME to another directory.'
+    return new GatewayError('store_unavailable', `${file} is a directory, not a database file. ${advice}`, cause)
   }
   if (/^SQLITE_(?:READONLY|CANTOPEN|PERM|IOERR|BUSY|LOCKED)/.test(code) || isOpenFailure(error)) {
-    const advice = `Check that ${dirname(file)} exists and that this user may write there.`
+    const advice = `Check that ${dirname(file)} exists and that this user can write there.`
     const reason = messageOf(error)
     return new GatewayError('store_unavailable', `The database ${file} cannot be used: ${reason}. ${advice}`, cause)
   }

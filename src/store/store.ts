@@ -57,7 +57,7 @@ const TABLES = {
   cronJobs: CronJobs,
   heartbeats: Heartbeats,
   channelValues: ChannelValues,
-  /** People who were let in by a command. */
+  /** People admitted by a command. */
   admissions: Admissions,
   credentials: Credentials,
   tokens: Tokens,
@@ -72,7 +72,7 @@ export type Tables = { [Name in keyof typeof TABLES]: InstanceType<(typeof TABLE
 export interface Store extends Tables {
   engine: Engine['name']
   /**
-   * `onCommitted` is called when others can see the changes, which on SQLite is some time before they are on disk: whoever
+   * `onCommitted` is called when others can see the changes, which on SQLite is some time before they are on disk: code that
    * continues then must not report them until this settles.
    *
    * Contract: `work` uses only the tables it is given, one statement at a time: SQLite has one connection, which `work`
@@ -121,8 +121,8 @@ export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, lo
   if (isUpToDate) return store
   await store.close()
   if (isUnreleased) throw unreleasedError()
-  const advice = 'Start the gateway once, which brings it up to date: aetheel start'
-  throw new GatewayError('store_unavailable', `The database is of an earlier version of Aetheel. ${advice}`)
+  const advice = 'Upgrade it by starting the gateway once: aetheel start'
+  throw new GatewayError('store_unavailable', `The database is from an earlier version of Aetheel. ${advice}`)
 }
 
 export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely<Schema> } {
@@ -188,7 +188,7 @@ for (const [name, TableOf] of Object.entries(TABLES)) {
 }
 
 async function openEngine({ file, databaseUrl }: StoreLocation, log: Log): Promise<Engine> {
-  // Loaded on demand: a gateway on SQLite does not need pg, nor the other way round.
+  // Loaded on demand: a gateway on SQLite does not need pg, nor one on PostgreSQL libsql.
   if (databaseUrl !== undefined) return (await import('./postgres.js')).openPostgres(databaseUrl, log)
   return (await import('./sqlite.js')).openSqlite(file)
 }
@@ -210,14 +210,14 @@ export async function migrate(db: Kysely<Schema>): Promise<void> {
   if (error === undefined) return
   if (error instanceof GatewayError) throw error
   if ((await versionOf(db)).isUnreleased) throw unreleasedError()
-  const advice = 'Was it made by a newer Aetheel? Then use that version, or another database.'
-  const message = `The database's tables could not be brought up to date: ${messageOf(error)}. ${advice}`
+  const advice = 'If a newer Aetheel created it, use that version or another database.'
+  const message = `The database could not be migrated: ${messageOf(error)}. ${advice}`
   throw new GatewayError('store_unavailable', message, { cause: error })
 }
 
 function unreleasedError(): GatewayError {
-  const problem = 'The database was made by a version of Aetheel before 0.1.0, which this one cannot use.'
+  const problem = 'The database was created before Aetheel 0.1.0, and this version cannot use it.'
   const advice =
-    'Begin with an empty one: move aetheel.db and aetheel.db-* away, or set DATABASE_URL to another database.'
+    'Start with an empty one: move aetheel.db and aetheel.db-* away, or set DATABASE_URL to another database.'
   return new GatewayError('store_unavailable', `${problem} Nothing was changed. ${advice}`)
 }

@@ -1,5 +1,5 @@
-// What all tables share: where they are, how a row becomes a value, how what is due is claimed, and queries that are compiled
-// once. For the short queries of a turn, compiling takes longer than running.
+// What all tables share: connections, conversion between rows and values, claims of what is due, and queries that are
+// compiled once. For the short queries of a turn, compiling takes longer than running.
 
 import {
   type Compilable,
@@ -32,7 +32,7 @@ export abstract class Table {
     claim: (db: Kysely<Schema>, values: ClaimValues) => Promise<QueryResult<Row>>,
     [gatewayId, channels, now, leaseMs, { address, except = [] } = {}]: ClaimRequest,
   ): Promise<Row | undefined> {
-    // PostgreSQL has no empty list.
+    // `in ()` is an error on PostgreSQL.
     if (channels.length === 0) return undefined
     const { locksRows } = this.engine
     const values = { gatewayId, channels, address, except, now, leaseEnd: now + leaseMs, locksRows }
@@ -89,7 +89,7 @@ export type Columns<Name extends keyof Schema> = {
 
 type ToRow<Value> = { [Name in keyof Value as Snake<Name>]: Value[Name] }
 
-/** A row as the rest of the code sees it: names in camel case, nulls left out. */
+/** A row as the rest of the code sees it: names in camel case, without nulls. */
 export function fromRow<Row extends object>(row: Row): FromRow<Row> {
   const value: Record<string, unknown> = {}
   for (const [column, content] of Object.entries(row)) if (content !== null) value[camelOf(column)] = content
@@ -188,7 +188,7 @@ export async function onOneConnection<T>(
 
 /** The row of a query that always returns one. */
 export function only<Row>({ rows: [row] }: QueryResult<Row>): Row {
-  if (row === undefined) throw new Error('The database has no such row')
+  if (row === undefined) throw new Error('Row not found')
   return row
 }
 
@@ -211,7 +211,7 @@ function valueAt<Values extends ValuesOf<Values>>({ name, index }: Placeholder, 
   return withoutNul(index === undefined ? value : (value as readonly Value[])[index])
 }
 
-/** PostgreSQL refuses text with NUL in it, and SQLite cuts it off there. Nobody has a use for it. */
+/** PostgreSQL refuses text that contains NUL, and SQLite truncates it there. Nobody needs it. */
 export function withoutNul(value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '') : value
 }

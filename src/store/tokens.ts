@@ -11,7 +11,7 @@ export interface TokenRecord {
   id: string
   name: string
   scope: Scope
-  /** The ids of the projects it may use; left out, all. */
+  /** The ids of the projects it may use; all if absent. */
   projects?: string[]
   createdAt: number
   expiresAt?: number
@@ -26,7 +26,7 @@ export interface Login {
   expiresAt: number
 }
 
-/** Per token: more than anyone has browsers. */
+/** Per token: more browsers than anyone uses. */
 const MOST_LOGINS = 50
 
 export class Tokens extends Table {

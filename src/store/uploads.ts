@@ -14,7 +14,7 @@ export interface Upload {
   createdAt: number
 }
 
-/** Either engine takes as many values in a statement. */
+/** Either engine takes at least this many values in a statement. */
 const IDS_AT_ONCE = 500
 
 export class Uploads extends Table {
@@ -28,7 +28,7 @@ export class Uploads extends Table {
   }
 
   async getAll(conversationId: string, ids: string[]): Promise<Upload[]> {
-    // PostgreSQL has no empty list.
+    // `in ()` is an error on PostgreSQL.
     if (ids.length === 0) return []
     const rows = await this.db
       .selectFrom('uploads')
@@ -39,7 +39,7 @@ export class Uploads extends Table {
     return rows.map(fromRow)
   }
 
-  /** Those of messages, by when they were uploaded. */
+  /** Those of these messages, in the order of upload. */
   async ofMessages(messageIds: string[]): Promise<Upload[]> {
     if (messageIds.length === 0) return []
     const rows = await this.db
@@ -52,7 +52,7 @@ export class Uploads extends Table {
     return rows.map(fromRow)
   }
 
-  /** Gives them to a message. False, with some of them given, unless all of them had none. */
+  /** Assigns them to a message. False, with only some assigned, unless all of them were unassigned. */
   async take(ids: string[], messageId: string): Promise<boolean> {
     if (ids.length === 0) return true
     const { numUpdatedRows } = await this.db
@@ -64,7 +64,7 @@ export class Uploads extends Table {
     return Number(numUpdatedRows) === ids.length
   }
 
-  /** How many of a conversation no message has taken. */
+  /** How many of a conversation are assigned to no message. */
   async countUntaken(conversationId: string): Promise<number> {
     const { count } = await this.db
       .selectFrom('uploads')
@@ -75,7 +75,7 @@ export class Uploads extends Table {
     return count
   }
 
-  /** Forgets those that no message has taken since then, and returns their ids. */
+  /** Removes unassigned ones from before then, and returns their ids. */
   async removeUntaken(before: number): Promise<string[]> {
     const rows = await this.db
       .deleteFrom('uploads')
@@ -86,7 +86,7 @@ export class Uploads extends Table {
     return rows.map(({ id }) => id)
   }
 
-  /** Those of the ids that are of none. */
+  /** Those of the ids that no upload has. */
   async unknown(ids: string[]): Promise<string[]> {
     const known = new Set<string>()
     for (let start = 0; start < ids.length; start += IDS_AT_ONCE) {

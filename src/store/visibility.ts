@@ -7,7 +7,7 @@ import type { Schema } from './schema.js'
 
 /** What someone may see. */
 export interface Visibility {
-  /** Only conversations of these projects; left out, those of all and of none. */
+  /** Only conversations of these projects; if absent, of all projects and of none. */
   projects?: Pick<ProjectRecord, 'id' | 'instance'>[]
   /** Whether conversations that only one person reads are included. */
   seesPrivate: boolean
@@ -15,7 +15,7 @@ export interface Visibility {
 
 export const EVERYTHING: Visibility = { seesPrivate: true }
 
-/** Commands to projects: each stays with the project it was given to. */
+/** Commands to projects: each stays with the project it was sent to. */
 const COMMANDS = 'http'
 /** Their addresses begin with the instance of a project, so that a later project with the same id does not get them. */
 const CHANNELS_BY_INSTANCE = [COMMANDS, 'web']

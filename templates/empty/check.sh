@@ -1,5 +1,5 @@
 #!/bin/sh
-# What must hold for every change. Add the commands of your language here.
+# Checks for every change. Add your language's commands here.
 set -eu
 
 cd "$(dirname "$0")"

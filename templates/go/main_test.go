@@ -4,6 +4,6 @@ import "testing"
 
 func TestGreeting(t *testing.T) {
 	if got := greeting("Ada"); got != "Hello, Ada!" {
-		t.Errorf("greeting said %q", got)
+		t.Errorf("greeting: got %q", got)
 	}
 }

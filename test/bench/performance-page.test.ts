@@ -13,7 +13,7 @@ describe('docs/performance.md', () => {
     expect(withResults(page, results)).toBe(page)
   })
 
-  it('gets the figures of each agent, and every goal', () => {
+  it('shows the figures of each agent, and every goal', () => {
     const figures = { memoryMb: { bare: 400, gateway: 470.5 } }
     const goal = { value: 70.5, unit: 'MB added', goal: '<= 100', holds: true }
     const written = withResults(page, [{ name: 'live-memory.pi', ...goal, figures }])
@@ -21,17 +21,17 @@ describe('docs/performance.md', () => {
       [
         ' Written by npm run bench: -->',
         '',
-        '## Five conversations that nobody speaks in, in megabytes',
+        '## Memory of five idle conversations, in MB',
         '',
-        '| Agent | CLI | With all of the gateway |',
-        '| ----- | --- | ----------------------- |',
-        '| pi    | 400 | 470.5                   |',
+        '| Agent | CLI | CLI and gateway |',
+        '| ----- | --- | --------------- |',
+        '| Pi    | 400 | 470.5           |',
         '',
         '## Goals',
         '',
-        '| What             | Measured      | Goal        | Holds |',
-        '| ---------------- | ------------- | ----------- | ----- |',
-        '| `live-memory.pi` | 70.5 MB added | at most 100 | yes   |',
+        '| Goal             | Measured      | Limit       | Met |',
+        '| ---------------- | ------------- | ----------- | --- |',
+        '| `live-memory.pi` | 70.5 MB added | at most 100 | yes |',
         '',
         '',
       ].join('\n'),

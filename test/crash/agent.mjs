@@ -17,7 +17,7 @@ if (args.includes('--version')) {
   console.log('2.1.197 (crash test)')
   process.exit()
 }
-// When nobody reads any more it keeps working, as agents do: somebody has to end it.
+// It keeps working when nobody reads its output, as agents do: something has to end it.
 process.stdout.on('error', () => {})
 
 const ownerId = process.env.AETHEEL_OWNER_ID

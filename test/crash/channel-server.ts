@@ -1,5 +1,5 @@
 // A small chat platform, which outlives every gateway. It speaks JSON lines over a socket:
-// - to the gateway: `{ message }`, and `{ taken: key }` for a reply it has;
+// - to the gateway: `{ message }`, and `{ taken: key }` for a reply it has taken;
 // - from the gateway: `{ acknowledged: platformId }`, `{ reply }` and, while an agent works, `{ live }`.
 
 import { createServer, type Server, type Socket } from 'node:net'
@@ -16,12 +16,12 @@ interface Waiting {
 }
 
 export class ChannelServer {
-  /** Everything received, repetitions included. */
+  /** Everything received, including repeats. */
   readonly received: OutgoingReply[] = []
   readonly said: ChannelMessage[] = []
   readonly live: LiveEvent[] = []
   readonly #connections = new Set<Socket>()
-  /** By conversation, oldest first; only the first is handed out, as a platform that keeps the order does. */
+  /** By conversation, oldest first; only the first is handed out, as on a platform that keeps order. */
   readonly #waiting = new Map<string, Waiting[]>()
   readonly #server: Server
 
@@ -41,13 +41,13 @@ export class ChannelServer {
     return [...new Map(this.received.toReversed().map((reply) => [reply.idempotencyKey, reply])).values()].toReversed()
   }
 
-  /** The keys that came more than once. */
+  /** The keys received more than once. */
   repeated(): string[] {
     const keys = this.received.map(({ idempotencyKey }) => idempotencyKey)
     return [...new Set(keys.filter((key, index) => keys.indexOf(key) !== index))]
   }
 
-  /** Whether each repetition was marked as one, of the same message and time. */
+  /** Whether each repeat was marked as one, of the same message and time. */
   tellsOfEarlier(key: string): boolean {
     const [first, ...again] = this.received.filter(({ idempotencyKey }) => idempotencyKey === key)
     return again.every(({ attempt, createdAt, platformId }) => {

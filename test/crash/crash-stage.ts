@@ -1,5 +1,5 @@
 // The stage of a crash test: its own directory and database, a channel that outlives the gateways, and the gateways, each
-// in a process.
+// in its own process.
 
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,12 +17,12 @@ import { processDirectory } from '../kit/temporary-directory.js'
 import { ChannelServer } from './channel-server.js'
 
 export const WITHIN_10_SECONDS = { timeout: 10_000, interval: 100 }
-/** A lease is 30 s by default: what happens earlier did not wait for its end. */
+/** A lease is 30 s by default: anything earlier did not wait for it to end. */
 export const BEFORE_A_LEASE_ENDS = { timeout: 20_000 }
 
 type EngineName = 'sqlite' | 'postgres'
 
-/** What the agent wrote down when it was started for a message. */
+/** What the agent recorded when it was started for a message. */
 interface JournalEntry {
   name: string
   sessionId: string
@@ -31,7 +31,7 @@ interface JournalEntry {
   isTold: boolean
   /** Whether no other process was at work in the same session. */
   isAlone: boolean
-  /** What the session knew before. */
+  /** What the session already knew. */
   heard: string[]
   ownerId: string
 }
@@ -92,7 +92,7 @@ export class CrashStage {
     return this.#gateways.start([this.server.path, ...(signalAt ?? []).map(String)], environment)
   }
 
-  /** Asks it to stop, once it has started: earlier it would not understand. */
+  /** Asks it to stop, once it has started: earlier, the signal would just kill it. */
   async stop({ child, started, ended }: KillableGateway): KillableGateway['ended'] {
     await started
     child.kill('SIGTERM')
@@ -136,7 +136,7 @@ export class CrashStage {
     return byAddress(this.server.shown())
   }
 
-  /** What they should see in the end. */
+  /** What they should finally see. */
   expectedAnswers(): Record<string, string[]> {
     return byAddress(
       this.server.said.map(({ address, text }) => ({ address, text: `This answers ${text.split(' ')[0]}` })),
@@ -195,7 +195,7 @@ export class CrashStage {
   }
 }
 
-/** The leftovers once everything is done and every gateway has stopped. */
+/** The leftovers once all work is done and all gateways have stopped. */
 export function nothingLeft(engine: EngineName): Record<string, unknown> {
   return {
     jobs: 0,

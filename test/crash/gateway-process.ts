@@ -1,5 +1,5 @@
 // The gateway under test in its own process: `gateway-process.ts <socket of the channel> [signal step occurrence]`. It
-// sends itself that signal, such as SIGKILL, when it comes to that step for so many times.
+// sends itself that signal, such as SIGKILL, when it reaches that step for the nth time.
 
 import { loadConfig } from '../../src/config.js'
 import { runGateway } from '../kit/run-gateway.js'

@@ -2,7 +2,7 @@ import { it } from 'vitest'
 import { BEFORE_A_LEASE_ENDS, describeOnEngines, nothingLeft } from './crash-stage.js'
 
 describeOnEngines('that is told to stop in mid-turn', (setUp, engine) => {
-  it('lets the turns come to their end, and sends their answers', async (context) => {
+  it('lets the turns finish, and sends their answers', async (context) => {
     const { expect } = context
     const stage = await setUp(context)
     const { child, started, ended } = stage.start()
@@ -20,7 +20,7 @@ describeOnEngines('that is told to stop in mid-turn', (setUp, engine) => {
     }).toEqual({ end: 0, alive: [], answers: stage.expectedAnswers(), leftovers: nothingLeft(engine) })
   })
 
-  it('ends it at the deadline and releases the message; the next gateway continues at once', async (context) => {
+  it('ends the turn at the deadline and releases the message; the next gateway continues at once', async (context) => {
     const { expect } = context
     const stage = await setUp(context)
     const drainTimeoutMs = 400

@@ -1,5 +1,5 @@
-// The gateway is killed at every step of a message's walk. The channel's own log shows what people saw: nothing
-// but the answers, each once and in order.
+// The gateway is killed at every step of a message's walk. The channel's own log shows what people saw: only the answers,
+// each once and in order.
 
 import { it } from 'vitest'
 import type { Step } from '../../src/turns/types.js'
@@ -35,7 +35,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
       end: 0,
       alive: [],
       answers: stage.expectedAnswers(),
-      // Between sending and recording that, nobody can know; the channel recognises the key.
+      // Between sending and recording it, nobody can know; the channel recognises the key.
       hasRepeated: step === 'sent',
       repeatedUntold: [],
       hadAgents: !['accepted', 'claimed'].includes(step),
@@ -66,7 +66,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
     ])
   })
 
-  it('together with its guardian leaves its agents to the next one, which ends them before it continues', async (context) => {
+  it('together with its guardian leaves its agents to the next gateway, which ends them before it continues', async (context) => {
     const { expect } = context
     const stage = await setUp(context)
     stage.server.say('north', 'first hold')

@@ -12,7 +12,7 @@ const KILLS = Number(process.env['LIVE_KILLS'] ?? 5)
 const SEED = Number(process.env['LIVE_SEED'] ?? Date.now() % 1_000_000)
 const CONVERSATIONS = ['north', 'east', 'south', 'west']
 const GATEWAYS_OF_ALL = 0.25
-/** A message that was cut off eleven times is given up, so now and then all are let through. */
+/** A message interrupted eleven times is given up, so now and then all are let through. */
 const CALM_EVERY = 10
 /** Fewer than conversations: now and then one makes room, or a turn gets its own process. */
 const environment = { AGENT_MODE: 'live', LIVE_MAX_PROCESSES: '3', LIVE_SPARE: 'true' }
@@ -30,7 +30,7 @@ describeOnEngines('with warm agents', (setUp, engine) => {
     let messages = 0
     let gateway = stage.start({ environment })
     const killGateway = async (): Promise<void> => {
-      // Most are killed at work, some while they start.
+      // Most are killed while working, some while starting.
       if (random() < 0.8) await gateway.started
       gateway.child.kill('SIGKILL')
       expect(await gateway.ended).toEqual('SIGKILL')

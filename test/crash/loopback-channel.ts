@@ -24,7 +24,7 @@ export class LoopbackChannel implements Channel {
   async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
     const { idempotencyKey } = reply
     await new Promise<void>((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(new Error('The server did not take it')))
+      signal.addEventListener('abort', () => reject(new Error('The server did not accept it')))
       this.#sending.set(idempotencyKey, resolve)
       this.#write({ reply })
     })
@@ -45,7 +45,7 @@ export class LoopbackChannel implements Channel {
 
   async #hear(line: ServerLine): Promise<void> {
     if ('taken' in line) return this.#sending.get(line.taken)?.()
-    // Not acknowledged, it is handed to the next gateway.
+    // Unacknowledged, it is handed to the next gateway.
     if (!this.#host) return
     await this.#host.onMessage(line.message)
     this.#write({ acknowledged: line.message.platformId })

@@ -10,9 +10,9 @@ import { randomNumbers } from './random-numbers.js'
 const KILLS = Number(process.env['CRASH_KILLS'] ?? 3)
 const SEED = Number(process.env['CRASH_SEED'] ?? Date.now() % 1_000_000)
 const CONVERSATIONS = ['north', 'east', 'south', 'west']
-/** Half of the lives end at one of these, in windows that a random time hardly hits; the others at a random time. */
+/** Half of the gateways die at one of these, in windows that a random time rarely hits; the others at a random time. */
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
-/** A message that was cut off eleven times is given up, so now and then all are let through. */
+/** A message interrupted eleven times is given up, so now and then all are let through. */
 const CALM_EVERY = 8
 
 describeOnEngines('that is killed at random', (setUp, engine) => {
@@ -30,7 +30,7 @@ describeOnEngines('that is killed at random', (setUp, engine) => {
       const { child, started, ended } = stage.start(
         step && !isCalm ? { signalAt: ['SIGKILL', step, 1 + Math.floor(random() * 4)] } : {},
       )
-      // Most are killed at work, some while they start.
+      // Most are killed while working, some while starting.
       if (random() < 0.8) await Promise.race([started, ended])
       if (isCalm) await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
       for (const address of CONVERSATIONS) {

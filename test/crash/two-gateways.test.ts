@@ -1,4 +1,4 @@
-// Two gateways work on one database. The other takes over what one of them abandons when its lease ends.
+// Two gateways work on one database. When the lease of one ends, the other takes over what it abandoned.
 
 import { it } from 'vitest'
 import type { KillableGateway } from '../kit/killable-gateway.js'
@@ -9,7 +9,7 @@ const environment = { LEASE_MS: '2000' }
 describeOnEngines(
   'beside another one',
   (setUp) => {
-    it('takes over the turn of the one that is killed', async (context) => {
+    it('takes over the turn of a killed gateway', async (context) => {
       const { expect } = context
       const stage = await setUp(context)
       const { worker, other } = await holdTurn(stage, context)
@@ -29,7 +29,7 @@ describeOnEngines(
       })
     })
 
-    it('takes over from the one that is frozen, whose late result then changes nothing', async (context) => {
+    it('takes over from a frozen gateway, whose late result then changes nothing', async (context) => {
       const { expect } = context
       const stage = await setUp(context)
       const { worker, other } = await holdTurn(stage, context)
@@ -58,7 +58,7 @@ describeOnEngines(
       })
     })
 
-    it('answers what the frozen one had claimed, which then starts no agent for it', async (context) => {
+    it('answers what a frozen gateway had claimed, which then starts no agent for it', async (context) => {
       const { expect } = context
       const stage = await setUp(context)
       const frozen = stage.start({ environment, signalAt: ['SIGSTOP', 'claimed', 1] })
@@ -79,7 +79,7 @@ describeOnEngines(
   ['postgres'],
 )
 
-/** Two gateways, of which one works on a turn that does not end. */
+/** Two gateways, one of them working on a turn that does not end. */
 async function holdTurn(
   stage: CrashStage,
   { expect }: { expect: typeof import('vitest').expect },

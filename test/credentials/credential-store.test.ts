@@ -69,7 +69,7 @@ describeEngines('the credential store', (engine) => {
   })
 
   it.each(['PATH', 'HOME', 'PWD', 'NODE_OPTIONS', 'LD_PRELOAD', 'DYLD_INSERT_LIBRARIES', 'AETHEEL_HOME', 'LD_'])(
-    'refuses the name %s, which is not for agents to have',
+    'refuses the reserved name %s',
     async (name) => {
       const { credentials } = await setup(engine)
       await expect(credentials.set('site', name, 'some value', 'variable')).rejects.toMatchObject({
@@ -93,14 +93,14 @@ describeEngines('the credential store', (engine) => {
     })
   })
 
-  it('takes the longest name and the largest value', async () => {
+  it('accepts the longest name and the largest value', async () => {
     const { credentials } = await setup(engine)
     const [name, value] = ['_'.repeat(100), 'ä'.repeat(32 * 1024)]
     await credentials.set('site', name, value, 'file')
     expect((await credentials.valuesFor('site'))[0]?.value === value).toBe(true)
   })
 
-  it('refuses a project that is not there', async () => {
+  it('refuses an unknown project', async () => {
     const { credentials } = await setup(engine)
     await expect(credentials.set('nowhere', 'A_TOKEN', 'some value', 'variable')).rejects.toMatchObject({
       code: 'not_found',
@@ -127,7 +127,7 @@ describeEngines('the credential store', (engine) => {
     ])
   })
 
-  it('seals everything with a new key, lets go of the old one, and changes no value', async () => {
+  it('seals everything with a new key, drops the old one, and changes no value', async () => {
     const { credentials, store, keyFile } = await setup(engine)
     await credentials.set('site', 'A_TOKEN', 'value one', 'variable')
     await credentials.set(GLOBAL_OWNER, 'B_TOKEN', 'value two', 'file')
@@ -162,7 +162,7 @@ describeEngines('the credential store', (engine) => {
     expect([await store.credentials.list(), readFileSync(keyFile, 'utf8')]).toEqual(before)
   })
 
-  it('keeps the key of a rotation that was cut off', async () => {
+  it('keeps the key of an interrupted rotation', async () => {
     const { credentials, store, open } = await setup(engine)
     await credentials.set('site', 'A_TOKEN', 'value one', 'variable')
     const cutOff = open({
@@ -198,7 +198,7 @@ describeEngines('the credential store', (engine) => {
     )
   })
 
-  it('goes from the key file to AETHEEL_MASTER_KEY by a rotation', async () => {
+  it('moves from the key file to AETHEEL_MASTER_KEY with a rotation', async () => {
     const { credentials, store, home, keyFile } = await setup(engine)
     await credentials.set('site', 'A_TOKEN', 'value one', 'variable')
     const keyRing = new KeyRing({ home, masterKey: randomBytes(32).toString('base64') })
@@ -256,7 +256,7 @@ describeEngines('the credential store', (engine) => {
     ])
   })
 
-  it('makes no change that cannot be put on record', async () => {
+  it('makes no change that cannot be recorded', async () => {
     const { store, credentials } = await setup(engine)
     await credentials.set('site', 'A_KEY', 'value one', 'variable')
     const before = await store.credentials.list()

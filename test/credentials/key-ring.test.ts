@@ -105,7 +105,7 @@ describe('a key ring', () => {
     )
   })
 
-  it('takes the key of AETHEEL_MASTER_KEY, and makes no file then', () => {
+  it('uses the key in AETHEEL_MASTER_KEY, and then creates no file', () => {
     const { home } = setup()
     const masterKey = randomBytes(32).toString('base64')
     const sealed = new KeyRing({ home, masterKey }).seal('hunter22', ABOUT)
@@ -142,7 +142,7 @@ describe('a key ring', () => {
     ])
   })
 
-  it('seals with a new key after an advance, and lets go of those that nobody needs', () => {
+  it('seals with a new key after an advance, and drops those no longer needed', () => {
     const { home } = setup()
     const ring = new KeyRing({ home })
     const seals = [ring.seal('one', ABOUT)]
@@ -160,7 +160,7 @@ describe('a key ring', () => {
     ])
   })
 
-  it('removes the file when AETHEEL_MASTER_KEY has taken its place', () => {
+  it('removes the file when AETHEEL_MASTER_KEY has replaced it', () => {
     const { home } = setup()
     const old = new KeyRing({ home }).seal('hunter22', ABOUT)
     const ring = new KeyRing({ home, masterKey: randomBytes(32).toString('base64') })

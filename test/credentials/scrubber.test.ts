@@ -66,7 +66,7 @@ describe('a scrubber', () => {
     )
   })
 
-  it('hides all of secrets that overlap, and marks neighbours one by one', () => {
+  it('hides overlapping secrets completely, and marks neighbours one by one', () => {
     const scrubber = createScrubber(['abcdef', 'defghi', 'ghijkl', 'cdefgh'])
     expect([scrubber.scrub('<abcdefghijkl>'), scrubber.scrub('abcdefabcdef'), scrubber.scrub('abcdeghijk')]).toEqual([
       `<${MARK}>`,
@@ -150,7 +150,7 @@ describe('a scrubber', () => {
     )
   })
 
-  it('does not take the escape in a text of JSON for a secret', () => {
+  it('does not mistake an escape in JSON for a secret', () => {
     expect(createScrubber(['nabcdef']).scrubJson(String.raw`{"a":"\nabcdef"}`)).toBe(String.raw`{"a":"\nabcdef"}`)
   })
 

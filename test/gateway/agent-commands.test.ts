@@ -63,7 +63,7 @@ describe.concurrent("a command of the agent's own", () => {
     ])
   })
 
-  it('is not passed on where it could lift limits, but for /compact', async ({ expect, onTestFinished }) => {
+  it('is not passed on where it could lift limits, except /compact', async ({ expect, onTestFinished }) => {
     const { ask } = await open(onTestFinished, { ALLOWED_TOOLS: 'Read' })
     const before = await ask('/compact')
     await ask('Hello')
@@ -76,7 +76,7 @@ describe.concurrent("a command of the agent's own", () => {
     ])
   })
 
-  it('is answered without the agent by those that know none', async ({ expect, onTestFinished }) => {
+  it('is answered by the gateway for agents that have none', async ({ expect, onTestFinished }) => {
     const codex = await open(onTestFinished, { AGENT_BACKEND: 'codex' })
     const gemini = await open(onTestFinished, { AGENT_BACKEND: 'gemini' })
     expect([await codex.ask('//review it'), await gemini.ask('/compact')]).toEqual([

@@ -33,7 +33,7 @@ function asOld(stage: Stage): string {
   return stage.executable('old-warm-agent', program.replace(/"\$\{0.*?"/, WARM_AGENT.replace(/sh$/, 'mjs')))
 }
 
-it.each(['auto', 'live'])('with %s the turns of a conversation follow each other in one process', async (mode) => {
+it.each(['auto', 'live'])('with %s, the turns of a conversation share one process', async (mode) => {
   const stage = new Stage(onTestFinished)
   const running = await stage.start({ BACKEND_CLI_PATH: WARM_AGENT, AGENT_MODE: mode })
   const [first, second] = await askTwice(running)
@@ -42,7 +42,7 @@ it.each(['auto', 'live'])('with %s the turns of a conversation follow each other
   expect(livingProcesses(stage.directory)).toEqual([])
 })
 
-it('with oneshot, and with auto and a version that is not known to work so, each turn has a process', async () => {
+it('with oneshot, or auto and a version not known to support warm turns, each turn has its own process', async () => {
   const stage = new Stage(onTestFinished)
   const oneShot = await stage.start({ BACKEND_CLI_PATH: WARM_AGENT, AGENT_MODE: 'oneshot' })
   expect(await askTwice(oneShot)).toEqual([ALONE, ALONE])

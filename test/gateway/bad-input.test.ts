@@ -72,12 +72,12 @@ describe('a database file', () => {
     const { code, message } = await codeAndMessage(stage.start())
     expect([code, message, readFileSync(file).equals(garbage)]).toEqual([
       'store_corrupt',
-      `${file} is not a database, or it is damaged. It was not touched. Put a backup in its place, or move it away to begin with an empty one.`,
+      `${file} is not a database, or it is damaged. It was not touched. Restore a backup, or move it away to start with an empty one.`,
       true,
     ])
   })
 
-  it('that was cut off in the middle is refused, and not cut further', async () => {
+  it('that is truncated is refused, and not truncated further', async () => {
     const stage = new Stage(onTestFinished)
     const { gateway, config, channel, stop } = await stage.start({
       BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT),
@@ -96,7 +96,7 @@ describe('a database file', () => {
 })
 
 describe('a data directory', () => {
-  it('that cannot be made is refused with what to do', async () => {
+  it('that cannot be created is refused with advice', async () => {
     const stage = new Stage(onTestFinished)
     writeFileSync(join(stage.directory, 'file'), '')
     const places = [join(stage.directory, 'file', 'data'), '/proc/aetheel']
@@ -118,11 +118,11 @@ describe('a data directory', () => {
     mkdirSync(file, { recursive: true })
     expect(await codeAndMessage(stage.start({ AETHEEL_HOME: join(stage.directory, 'other') }))).toEqual({
       code: 'store_unavailable',
-      message: `${file} is a directory, not the file of a database. Move that directory away, or set AETHEEL_HOME to another one.`,
+      message: `${file} is a directory, not a database file. Move it away, or set AETHEEL_HOME to another directory.`,
     })
   })
 
-  it('that is in use by a gateway is refused until that has let go of it', async () => {
+  it('that a gateway uses is refused until it is released', async () => {
     const stage = new Stage(onTestFinished)
     const file = join(stage.directory, 'data', 'gateway.lock')
     const release = await lockDirectory(file)
@@ -132,7 +132,7 @@ describe('a data directory', () => {
     releaseAgain()
     expect(refusal).toEqual({
       code: 'gateway_running',
-      message: `Another gateway uses ${join(stage.directory, 'data')}. Stop that one first, or give this one a directory of its own by AETHEEL_HOME.`,
+      message: `Another gateway uses ${join(stage.directory, 'data')}. Stop it, or give this one another AETHEEL_HOME.`,
     })
   })
 })
@@ -145,7 +145,7 @@ describe('a full disk', () => {
 
   const LONG = 'long '.repeat(40_000)
 
-  it('refuses a message, so that the platform sends it again, and takes it when there is room', async () => {
+  it('refuses a message, so that the platform sends it again, and accepts it once there is room', async () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
     await channel.say('a', 'before')
@@ -158,7 +158,7 @@ describe('a full disk', () => {
     expect([refusal, acceptance, channel.texts()[1] === LONG]).toEqual([
       {
         code: 'store_full',
-        message: expect.stringContaining('the disk is full. Nothing was changed. Make room on the disk'),
+        message: expect.stringContaining('the disk is full. Nothing was changed. Free some disk space'),
       },
       expect.objectContaining({ status: 'accepted', position: 0 }),
       true,
@@ -208,7 +208,7 @@ describe('a DATABASE_URL', () => {
     expect(await refused(new Stage(onTestFinished), `postgres://ann:${PASSWORD}@127.0.0.1:1/chats`)).toEqual({
       code: 'store_unavailable',
       message: expect.stringMatching(
-        /^PostgreSQL at 127\.0\.0\.1:1\/chats cannot be used: .*ECONNREFUSED.*Check DATABASE_URL and that the server runs\.$/,
+        /^PostgreSQL at 127\.0\.0\.1:1\/chats cannot be used: .*ECONNREFUSED.*Check DATABASE_URL, and that the server is running\.$/,
       ),
       isPasswordTold: false,
     })
@@ -227,7 +227,7 @@ describe('a DATABASE_URL', () => {
   })
 
   it.skipIf(postgresUrl() === undefined)(
-    'of a database that is not there is refused, without its password',
+    'of a missing database is refused, without its password',
     async () => {
       const url = new URL(postgresUrl() ?? '')
       url.pathname = '/nowhere'

@@ -11,7 +11,7 @@ import { until } from '../kit/waiting.js'
 const PAUSED = 'Paused after 25 steps, the limit for one message. Use /continue to resume.'
 
 describe.concurrent('an agent that has used up its turns', () => {
-  it('is answered with what it said, and goes on in its session when it is told to', async ({
+  it('answers with what it said, and continues in its session when told to', async ({
     expect,
     onTestFinished,
   }) => {
@@ -55,7 +55,7 @@ describe.concurrent('an agent that has used up its turns', () => {
     })
   })
 
-  it('that has said nothing is told about, and what was asked since counts', async ({ expect, onTestFinished }) => {
+  it('that said nothing is reported, and a newer message replaces continuing it', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const { channel } = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT, BACKEND_MAX_TURNS: '1' })
     await channel.say('a', steps({ pause: true }))
@@ -71,7 +71,7 @@ describe.concurrent('an agent that has used up its turns', () => {
     ])
   })
 
-  it('does not go on in another session', async ({ expect, onTestFinished }) => {
+  it('does not continue in another session', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const { channel } = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT })
     await channel.say('a', steps({ pause: true }))
@@ -109,7 +109,7 @@ if (turn < 3) {
 `
 
 describe.concurrent('an agent that does not remember the turn in which it paused', () => {
-  it('is told of it when it goes on, in its session or a fresh one', async ({ expect, onTestFinished }) => {
+  it('is told of it when it continues, in its session or a fresh one', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const settings = { AGENT_BACKEND: 'gemini', BACKEND_CLI_PATH: stage.executable('gemini', FORGETFUL_AGENT) }
     const { channel, config } = await stage.start({ ...settings, AGENT_MODE: 'oneshot' })
@@ -136,7 +136,7 @@ describe.concurrent('an agent that does not remember the turn in which it paused
   })
 })
 
-describe.concurrent('a message that is tried again', () => {
+describe.concurrent('a message that is retried', () => {
   it('keeps its agent and its model, whatever is chosen meanwhile', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     stage.executable('codex', '#!/bin/sh\necho "codex-cli 0.166.0"\n')
@@ -174,7 +174,7 @@ describe.concurrent('a message that is tried again', () => {
     ])
   })
 
-  it('is not tried again once all attempts have taken as long as a message may', async ({ expect, onTestFinished }) => {
+  it('is not retried once its attempts have taken as long as a message may', async ({ expect, onTestFinished }) => {
     const { channel } = await hangs(new Stage(onTestFinished), 'message.failed', { MESSAGE_TIMEOUT_MS: '1' })
     await expect.poll(() => channel.replies.length).toEqual(1)
     expect(channel.texts()).toEqual([expect.stringMatching(/^claude worked for \d+ s, the limit for one turn,/)])

@@ -208,7 +208,7 @@ describe.concurrent('a gateway', () => {
     ['takes files: they go with the answer, and the agent was told how', true, { text: 'I can send files.' }],
     ['takes none: the lines stay in the answer', false, { text: 'I can send nothing.\nMEDIA:plot.png' }],
   ])(
-    'brings an answer that names files to a channel that %s',
+    'delivers an answer that names files to a channel that %s',
     async ([, takesFiles, expected], { expect, onTestFinished }) => {
       const stage = new Stage(onTestFinished)
       const directory = stage.makeDirectory('site')
@@ -225,7 +225,7 @@ describe.concurrent('a gateway', () => {
     },
   )
 
-  it('explains why an agent has failed, and retries the message by the button', async ({ expect, onTestFinished }) => {
+  it('explains why an agent failed, and retries the message with the button', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const { channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
     const script = new AgentScript('claude', stage.directory)
@@ -273,7 +273,7 @@ describe.concurrent('a gateway', () => {
     ])
   })
 
-  it('changes the agent by /backend, and no session goes with it', async ({ expect, onTestFinished }) => {
+  it('changes the agent with /backend, in a fresh session', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     writeFileSync(join(stage.workingDir, 'answer'), printedAnswer('codex', 'Codex here.'))
     stage.executable('codex', '#!/bin/sh\ncat > /dev/null\ncat answer\n')
@@ -427,7 +427,7 @@ describe.concurrent('the agent that is chosen', () => {
     await expect(requireBackend(stage.config(), stage.environment, stage.log)).resolves.toBeUndefined()
   })
 
-  it('is missed by name and path, in the error and in the log', async ({ expect, onTestFinished }) => {
+  it('is reported missing by name and path, in the error and in the log', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const BACKEND_CLI_PATH = join(stage.directory, 'nowhere')
     const missing = requireBackend(stage.config({ BACKEND_CLI_PATH }), stage.environment, stage.log)

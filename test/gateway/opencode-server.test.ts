@@ -10,7 +10,7 @@ const SERVER = { AGENT_BACKEND: 'opencode', OPENCODE_ENABLED: 'true' }
 const MANAGED = { ...SERVER, OPENCODE_MANAGED: 'true', BACKEND_CLI_PATH: agentPath('serving-opencode.mjs') }
 
 describe.concurrent('a gateway with its own OpenCode server', () => {
-  it('has it on record while it runs, and ends it when it stops', async ({ expect, onTestFinished }) => {
+  it('records it while it runs, and ends it when it stops', async ({ expect, onTestFinished }) => {
     const { stage, environment } = setup(onTestFinished)
     const { gateway, channel, stop } = await stage.start({ ...MANAGED, ...environment, DRAIN_TIMEOUT_MS: '0' })
     const onRecord = async () => (await gateway.store.ledger.processesOf(gateway.id)).length
@@ -22,7 +22,7 @@ describe.concurrent('a gateway with its own OpenCode server', () => {
     expect(stage.alive()).toEqual([])
   })
 
-  it('is not started where OpenCode is not there', async ({ expect, onTestFinished }) => {
+  it('is not started if OpenCode is missing', async ({ expect, onTestFinished }) => {
     const { stage } = setup(onTestFinished)
     const config = stage.config({ ...MANAGED, BACKEND_CLI_PATH: join(stage.directory, 'nowhere') })
     await expect(requireBackend(config, stage.environment, stage.log)).rejects.toMatchObject({
@@ -32,7 +32,7 @@ describe.concurrent('a gateway with its own OpenCode server', () => {
   })
 })
 
-describe.concurrent('a gateway with an OpenCode server of somebody else', () => {
+describe.concurrent("a gateway with somebody else's OpenCode server", () => {
   it('starts even if the server does not answer, and says so', async ({ expect, onTestFinished }) => {
     const { stage } = setup(onTestFinished)
     const url = `http://127.0.0.1:${await freePort()}`

@@ -22,7 +22,7 @@ async function setup(test: TestContext) {
   return { cluster, workspace, start, home: `pod::agents:web-0::${workspace}` }
 }
 
-it('a message of a project in a pod is answered there, in a session that is at home there', async (test) => {
+it('a message of a project in a pod is answered there, in a session of its directory there', async (test) => {
   const { workspace, start, home } = await setup(test)
   const { gateway, channel } = await start()
   const place = { address: 'a', projectId: 'web' }

@@ -77,7 +77,7 @@ describe.concurrent('a message that comes while the agent works', () => {
     ])
   })
 
-  it('is asked again with the first when the process of the agent is lost', async ({ expect, onTestFinished }) => {
+  it("is asked again together with the first when the agent's process is lost", async ({ expect, onTestFinished }) => {
     const { stage, running, begin } = await open(onTestFinished, 'steer')
     const { channel } = running
     await begin('one')
@@ -90,7 +90,7 @@ describe.concurrent('a message that comes while the agent works', () => {
     ])
   })
 
-  it('ends what runs, and comes next, in the same process', async ({ expect, onTestFinished }) => {
+  it('interrupts the running turn and comes next, in the same process', async ({ expect, onTestFinished }) => {
     const { stage, running, begin } = await open(onTestFinished, 'interrupt')
     const { channel, gateway } = running
     const first = await begin('one')

@@ -6,7 +6,7 @@ import { ECHO_AGENT } from '../kit/agents.js'
 import { Stage } from '../kit/stage.js'
 
 describe('a gateway whose configuration changes', () => {
-  it('answers the next message by it', async () => {
+  it('uses it for the next message', async () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: agentThatSays(stage, 'first') })
     await channel.say('a', 'hello')
@@ -28,7 +28,7 @@ describe('a gateway whose configuration changes', () => {
     await expect.poll(() => channel.texts()).toEqual(['slow'])
   })
 
-  it('runs hooks in the directory of now', async () => {
+  it('runs hooks in the new directory', async () => {
     const stage = new Stage(onTestFinished)
     const hooks = [{ on: 'message-received', command: ['touch', 'hooked'] }]
     const { gateway, channel } = await stage.start({}, { hooks })
@@ -38,7 +38,7 @@ describe('a gateway whose configuration changes', () => {
     await expect.poll(() => existsSync(join(WORKING_DIR, 'hooked'))).toBe(true)
   })
 
-  it('makes and removes the projects of its file', async () => {
+  it('creates and removes the projects of its file', async () => {
     const stage = new Stage(onTestFinished)
     const project = { directory: stage.makeDirectory('site') }
     const { gateway } = await stage.start({}, { projects: { old: project } })

@@ -35,7 +35,7 @@ async function setup() {
 }
 
 describe('a gateway', () => {
-  it('says and shows nothing of a quiet heartbeat, and reports one that found something', async () => {
+  it('says and shows nothing about a quiet heartbeat, and reports one that found something', async () => {
     const { gateway, discord, control, answer, finished } = await setup()
     const quiet = await control.call('heartbeat.run', { isForced: false })
     await finished('messageId' in quiet ? quiet.messageId : '')
@@ -85,7 +85,7 @@ describe('a gateway', () => {
 })
 
 describe('a scheduler', () => {
-  it('looks when the minute is over, and ends a check when it is stopped', async () => {
+  it('looks at the end of each minute, and ends a check when stopped', async () => {
     const config = scheduleConfig({ everyMinutes: 1, probe: ['check'] })
     const stage = new ScheduleStage(await openTestStore({ file: ':memory:' }), config, '2026-06-01T10:00:59.990Z')
     stage.runProbe = (signal) =>

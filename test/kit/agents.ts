@@ -2,10 +2,10 @@
 
 import { fileURLToPath } from 'node:url'
 
-/** Answers by itself; the agent of `aetheel demo`. */
+/** Answers without a model; the agent of `aetheel demo`. */
 export const DEMO_AGENT = fileURLToPath(new URL('../../demo/agent.mjs', import.meta.url))
 
-/** Answers with its prompt, to the character. */
+/** Answers with exactly its prompt. */
 export const ECHO_AGENT = `#!/usr/bin/env node
 import { text } from 'node:stream/consumers'
 const result = await text(process.stdin)
@@ -24,7 +24,7 @@ export type AgentName =
   | 'unready-agent.sh'
   | 'warm-agent.sh'
 
-/** The executable of that name in `test/fixtures/bin`. */
+/** The executable of this name in `test/fixtures/bin`. */
 export function agentPath(name: AgentName): string {
   return fileURLToPath(new URL(`../fixtures/bin/${name}`, import.meta.url))
 }

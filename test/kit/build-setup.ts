@@ -57,7 +57,7 @@ async function buildEntries(directory: string): Promise<void> {
   await execute(program('esbuild'), [...ENTRIES, ...options], { cwd: directory })
 }
 
-/** A module that looks for files beside itself finds them, whichever file it ends up in. */
+/** A module that looks for files beside itself finds them, whichever bundle it ends up in. */
 function keepPlaces(directory: string): void {
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)

@@ -7,7 +7,7 @@ import { until } from './waiting.js'
 /** Makes the message waiting for a retry due now; with `failures`, as if it had failed this often. */
 export async function comeDue(config: GatewayConfig, gateway: Pick<Gateway, 'wake'>, failures?: number): Promise<void> {
   const { db, close } = storeOn(await openSqlite(databaseFile(config)))
-  // The previous attempt may not be settled yet, and the next one may have started by itself.
+  // The previous attempt may not be settled yet, and the next one may have started already.
   await until(async () => {
     const values = { due_at: 0, ...(failures !== undefined && { failures }) }
     const update = db.updateTable('jobs').set(values).where('state', '=', 'ready').where('due_at', '>', Date.now())

@@ -1,5 +1,5 @@
-// A terminal that keeps what is written to it: enough of one for what the chat uses. It breaks lines that are too wide,
-// scrolls, and breaks them anew when it is resized.
+// A terminal that keeps what is written to it: enough of one for what the chat uses. It wraps lines that are too wide,
+// scrolls, and rewraps when resized.
 
 import stringWidth from 'fast-string-width'
 
@@ -14,9 +14,9 @@ interface Cell {
 }
 
 export class EmulatedTerminal {
-  /** Sequences that it does not know: there should be none. */
+  /** Unknown escape sequences: there should be none. */
   readonly unknown: string[] = []
-  /** As written; each is shown in one or more rows. */
+  /** Lines as written; each is shown in one or more rows. */
   #lines: Cell[][] = [[]]
   /** The row of the cursor, counted from the first line ever written, and its column. */
   #row = 0
@@ -83,7 +83,7 @@ export class EmulatedTerminal {
   #put(text: string): void {
     const width = stringWidth(text)
     if (this.#column + width > this.columns) {
-      // The line goes on in the next row.
+      // The line continues in the next row.
       const { line, offset } = this.#place()
       const cells = this.#lines[line] ?? []
       const next = (Math.floor((offset - 1) / this.columns) + 1) * this.columns
@@ -133,7 +133,7 @@ export class EmulatedTerminal {
     return Math.max(1, Math.ceil(line.length / this.columns))
   }
 
-  /** The line of the cursor, and where in it. */
+  /** The cursor's line, and the offset in it. */
   #place(): { line: number; offset: number } {
     let row = 0
     for (const [line, cells] of this.#lines.entries()) {

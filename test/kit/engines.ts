@@ -43,7 +43,7 @@ const sqlite: TestEngine = {
   },
 }
 
-/** Creating a database takes longer than most tests, so one is emptied again and again. */
+/** Creating a database takes longer than most tests, so one is reused and emptied each time. */
 function createPostgres(): TestEngine {
   let shared: ReturnType<typeof openShared> | undefined
   afterAll(async () => {
@@ -76,7 +76,7 @@ async function openShared() {
   return { store, close }
 }
 
-// A replica checks no references, so any order will do.
+// A replica checks no references, so any order works.
 const EMPTY_ALL_TABLES = `do $$
   declare name text;
   begin

@@ -11,7 +11,7 @@ export class FakePods implements Pods {
 
   async open(address: PodAddress): Promise<never> {
     this.asked.push(address)
-    throw new PodError('pod_not_found', 'There is no such pod. Check its name.')
+    throw new PodError('pod_not_found', 'Pod not found. Check its name.')
   }
 
   async endRun(address: PodAddress, runId: string): Promise<boolean> {

@@ -14,7 +14,7 @@ import { processDirectory } from './temporary-directory.js'
 export class GatewayStage {
   readonly directory: string
   readonly workingDir: string
-  /** Where its programs are found first. */
+  /** First in the search path of its programs. */
   readonly bin: string
   readonly environment: { PATH: string; HOME: string }
   readonly #lines = lineLog()
@@ -35,7 +35,7 @@ export class GatewayStage {
     })
   }
 
-  /** `settings` are the whole configuration file. */
+  /** `settings` is the whole configuration file. */
   load(settings: object, variables: NodeJS.ProcessEnv = {}): GatewayConfig {
     const file = join(this.directory, 'aetheel.json5')
     writeFileSync(file, JSON.stringify(settings))

@@ -1,4 +1,4 @@
-// What somebody may not do, also where root runs the tests.
+// Refused permissions, even where root runs the tests.
 
 import { chmodSync } from 'node:fs'
 import type { TestContext } from 'vitest'
@@ -6,7 +6,7 @@ import { temporaryDirectory } from './temporary-directory.js'
 
 const NOBODY = 65_534
 
-/** Root may read everything: then this is done as somebody else. */
+/** Root may read everything, so as root `work` is done as another user. */
 export async function asNobody<T>(work: () => T | Promise<T>): Promise<T> {
   const isRoot = process.getuid?.() === 0
   if (isRoot) process.seteuid?.(NOBODY)
@@ -17,7 +17,7 @@ export async function asNobody<T>(work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** A directory in which nobody may write: on Linux one where the kernel refuses root, too. */
+/** A directory in which nobody may write: on Linux one where the kernel refuses even root. */
 export function readOnlyDirectory({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): string {
   if (process.platform === 'linux') return '/proc/sys'
   const directory = temporaryDirectory(onTestFinished)

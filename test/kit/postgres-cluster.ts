@@ -10,9 +10,9 @@ import { text } from 'node:stream/consumers'
 import { findExecutable } from '../../src/core/paths.js'
 
 export interface PostgresCluster {
-  /** Of the superuser's own database. */
+  /** URL of the superuser's own database. */
   url: string
-  /** Disconnects everybody, ends the server and removes its files. */
+  /** Disconnects everyone, stops the server and removes its files. */
   stop(): Promise<void>
 }
 
@@ -25,7 +25,7 @@ const versionedPlaces = [
 ]
 
 // Inline, because the user it runs as may not be allowed to read the checkout.
-// Text sorts as on most people's servers, not byte by byte as in SQLite, which reveals a query that relies on either.
+// Text sorts as on most servers, not byte by byte as in SQLite, which reveals queries that rely on either.
 // SIGPIPE is ignored because a test run that dies early must not take the clean-up with it.
 const script = `
 set -eu
@@ -94,7 +94,7 @@ function entries(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch {
-    return [] // No such place on this machine.
+    return [] // No such directory on this machine.
   }
 }
 
@@ -104,6 +104,6 @@ function unprivilegedUser(): { uid: number; gid: number } {
     .split('\n')
     .map((line) => line.split(':'))
   const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody')
-  if (user === undefined) throw new Error('PostgreSQL does not run as root, and no user "postgres" or "nobody" exists.')
+  if (user === undefined) throw new Error('PostgreSQL does not run as root, and there is no user "postgres" or "nobody".')
   return { uid: Number(user[2]), gid: Number(user[3]) }
 }

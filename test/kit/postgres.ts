@@ -8,7 +8,7 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
-/** The server of this test run; undefined if PostgreSQL is not installed and its tests are to be skipped. */
+/** The server of this test run; undefined if PostgreSQL is not installed, so its tests are skipped. */
 export function postgresUrl(): string | undefined {
   return inject('postgresUrl')
 }
@@ -16,7 +16,7 @@ export function postgresUrl(): string | undefined {
 /** A fresh, empty database for one test. */
 export async function createDatabase(): Promise<TestDatabase> {
   const serverUrl = postgresUrl()
-  if (serverUrl === undefined) throw new Error('No PostgreSQL here: skip this test when postgresUrl() is undefined.')
+  if (serverUrl === undefined) throw new Error('PostgreSQL is not installed: skip this test when postgresUrl() is undefined.')
   const name = `test_${randomUUID().replaceAll('-', '')}`
   await execute(serverUrl, `create database ${name}`)
   const url = new URL(serverUrl)

@@ -3,7 +3,7 @@ import type { GatewayConfig } from '../../src/config.js'
 import { type Gateway, makeHome, startGateway } from '../../src/gateway.js'
 import { createLog } from '../../src/log.js'
 
-/** The signal that a gateway sends itself when it comes to a step for the nth time; without a step, none. */
+/** The signal that a gateway sends itself when it reaches a step for the nth time; without a step, none. */
 interface SignalAt {
   step: string | undefined
   signal?: string | undefined

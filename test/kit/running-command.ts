@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream'
 /** Gives a command its own terminal. */
 export const SCRIPT = '/usr/bin/script'
 
-/** What runs a line of shell at a terminal of its own. SHELL must be a POSIX shell. */
+/** Runs a shell command in its own terminal. SHELL must be a POSIX shell. */
 export function atTerminal(line: string): [string, string[]] {
   return [SCRIPT, ['-qec', line, '/dev/null']]
 }

@@ -4,7 +4,7 @@ import type { TurnBackend } from '../../src/runtime/lift-adapter.js'
 /** What happens in one run; an error is thrown, as if the gateway had ended there. */
 export type Script = Array<AgentEventBody | Error>
 
-/** A backend without a process: plays one script per run, the last one again and again, and records the requests. */
+/** A backend without a process: plays one script per run, repeating the last, and records the requests. */
 export class ScriptedBackend implements TurnBackend {
   readonly requests: AgentRequest[] = []
 

@@ -77,7 +77,7 @@ export class Stage extends GatewayStage {
     return this.load(file, { ...this.variables, ...variables })
   }
 
-  /** `variables` and `file` are the configuration, in addition to what every test needs. */
+  /** `variables` and `file` are the configuration, in addition to what all tests need. */
   async start(
     variables: NodeJS.ProcessEnv = {},
     file: object = {},

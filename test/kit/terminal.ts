@@ -18,12 +18,12 @@ interface Ended {
   stderr: string
 }
 
-/** As a person sees it: what is on the screen, rather than what was written. */
+/** As a user sees it: what is on the screen, rather than what was written. */
 export class CommandAtTerminal extends RunningCommand {
   constructor(
     child: Child,
     readonly terminal: EmulatedTerminal,
-    /** Names the device. */
+    /** Contains the name of the device. */
     private readonly ttyFile: string,
   ) {
     super(child)
@@ -38,7 +38,7 @@ export class CommandAtTerminal extends RunningCommand {
     )
   }
 
-  /** The kernel tells the command. */
+  /** The kernel notifies the command. */
   resize(columns: number, rows: number): void {
     const device = readFileSync(this.ttyFile, 'utf8').trim()
     execFileSync('stty', ['-F', device, 'cols', String(columns), 'rows', String(rows)])
@@ -46,7 +46,7 @@ export class CommandAtTerminal extends RunningCommand {
   }
 }
 
-/** A person's machine: a home, a project, programs and a temporary directory. */
+/** A user's machine: a home, a project, programs and a temporary directory. */
 export class Terminal {
   readonly directory: string
   readonly project: string
@@ -60,7 +60,7 @@ export class Terminal {
     this.home = this.#makeDirectory('home')
     this.#programs = this.#makeDirectory('bin')
     this.#temporary = this.#makeDirectory('tmp')
-    // What agents are written in, and what they run.
+    // Agents are written in it, and run it.
     this.install('node', process.execPath)
     for (const name of ['sh', 'ls', 'cat', 'sleep', 'setsid']) this.install(name, join('/usr/bin', name))
   }
@@ -88,7 +88,7 @@ export class Terminal {
     return this.#spawn(process.execPath, [MAIN, ...args], env)
   }
 
-  /** As `open`, at a terminal of its own. */
+  /** As `open`, in its own terminal. */
   openAtTerminal(args: string[], env: NodeJS.ProcessEnv = {}, columns = 80, rows = 24): CommandAtTerminal {
     const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ')
     const line = `/usr/bin/stty cols ${columns} rows ${rows}; /usr/bin/tty > '${this.directory}/tty'; exec ${command}`
@@ -138,7 +138,7 @@ export class Terminal {
     return readFileSync(join(this.project, name), 'utf8')
   }
 
-  /** The argument after this flag, as the mirror agent noted it. */
+  /** The argument after this flag, as the mirror agent recorded it. */
   givenTo(flag: string): string | undefined {
     const args = this.read('call-arguments').split('\0')
     return args.includes(flag) ? args[args.indexOf(flag) + 1] : undefined

@@ -15,7 +15,7 @@ export async function until<T>(
   for (;;) {
     const found = await look()
     if (found !== undefined && found !== null && found !== false) return found
-    if (Date.now() > deadline) throw new Error(`It did not come: ${typeof what === 'string' ? what : what()}`)
+    if (Date.now() > deadline) throw new Error(`Timed out waiting for: ${typeof what === 'string' ? what : what()}`)
     await sleep(20)
   }
 }

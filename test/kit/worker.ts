@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 import { Worker, type WorkerOptions } from '../../src/turns/work.js'
 import { SILENT_LOG } from './log.js'
 
-/** A worker whose replies nobody sends. Stopped when the test ends. */
+/** A worker without a sender for its replies. Stopped when the test ends. */
 export function createWorker(
   options: Pick<WorkerOptions, 'channels' | 'queue' | 'store' | 'plan'> & Partial<WorkerOptions>,
 ): Worker {

@@ -42,14 +42,14 @@ describe('saveIncomingFiles', () => {
     })
   })
 
-  it('says where the first file was saved, and which', async () => {
+  it('returns the path and type of the first saved file', async () => {
     const { path } = setup()
     const files = [{ ...anyFile('a.ttf', PNG), type: 'font/ttf' }, textFile('b.txt', 'one'), textFile('c.txt', 'two')]
     const { first } = await saveIncomingFiles(files, { ...OPTIONS, directory: path })
     expect(first).toEqual({ path: join(path, '.aetheel/inbox/100/b.txt'), type: 'text/plain' })
   })
 
-  it('lets nobody else read them', async () => {
+  it('keeps them private', async () => {
     const { save, path } = setup()
     await save([textFile('notes.txt', 'hello')])
     const modeOf = (name: string) => (statSync(join(path, name)).mode & 0o777).toString(8)
@@ -66,7 +66,7 @@ describe('saveIncomingFiles', () => {
     )
   })
 
-  it('leaves a .gitignore that is there', async () => {
+  it('keeps an existing .gitignore', async () => {
     const { save, path, contents } = setup()
     mkdirSync(join(path, '.aetheel'))
     writeFileSync(join(path, '.aetheel/.gitignore'), 'inbox\n')
@@ -74,14 +74,14 @@ describe('saveIncomingFiles', () => {
     expect(contents()['.aetheel/.gitignore']).toEqual('inbox\n')
   })
 
-  it('creates nothing if no file comes, or no allowed one', async () => {
+  it('creates nothing without an allowed file', async () => {
     const { save, contents } = setup()
     await save([])
     await save([{ ...anyFile('a.ttf', PNG), type: 'font/ttf' }])
     expect(contents()).toEqual({})
   })
 
-  it('works in a directory that is reached by a link', async () => {
+  it('works in a directory reached through a link', async () => {
     const { save, path, contents } = setup()
     const link = `${path}-link`
     symlinkSync(path, link)
@@ -90,7 +90,7 @@ describe('saveIncomingFiles', () => {
     expect(contents()['.aetheel/inbox/100/notes.txt']).toEqual('hello')
   })
 
-  it('writes a file of the same message once', async () => {
+  it('writes a file of the same message only once', async () => {
     const { save, path } = setup()
     const files = [textFile('a.txt', 'one'), anyFile('b', Buffer.from('two'))]
     const first = await save(files)
@@ -100,7 +100,7 @@ describe('saveIncomingFiles', () => {
     expect({ second, inodes: inodes() }).toEqual({ second: first, inodes: before })
   })
 
-  it('does not fetch a file that is there', async () => {
+  it('does not fetch a file that already exists', async () => {
     const { save } = setup()
     const first = await save([textFile('a.txt', 'one')])
     expect(await save([{ ...textFile('a.txt', 'one'), read: () => Promise.reject(new Error('gone')) }])).toEqual(first)
@@ -158,7 +158,7 @@ describe('saveIncomingFiles', () => {
     })
   })
 
-  it('keeps the names when a file before fails', async () => {
+  it('keeps the names when an earlier file fails', async () => {
     const { save } = setup()
     const broken = { ...textFile('a.txt', 'one'), read: () => Promise.reject(new Error('gone')) }
     expect((await save([broken, textFile('a.txt', 'two')])).lines).toEqual([
@@ -182,7 +182,7 @@ describe('saveIncomingFiles', () => {
     expect(readdirSync(join(path, '.aetheel/inbox'))).toEqual([expect.stringMatching(folder)])
   })
 
-  it('stays in the folder of the message, whatever names and ids come', async () => {
+  it("stays in the message's folder, whatever the names and ids", async () => {
     const { path, contents } = setup()
     const anyName = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('..', '/', '-2', 'CON', '.git', 'file'))
     await fc.assert(
@@ -208,7 +208,7 @@ describe('saveIncomingFiles', () => {
     )
   })
 
-  it('takes at most ten files, and names the others', async () => {
+  it('accepts at most ten files, and names the others', async () => {
     const { save } = setup()
     const { lines, notes } = await save(
       Array.from({ length: 12 }, (_, index) => textFile(`${index + 1}.txt`, String(index))),
@@ -222,17 +222,17 @@ describe('saveIncomingFiles', () => {
   describe('tells the person why a file was not saved:', () => {
     it.each<[what: string, file: Partial<IncomingFile>, reason: string]>([
       [
-        'too large by what is said',
+        'too large by its declared size',
         { bytes: 31, read: () => Promise.reject(new Error('asked for')) },
         'it has 31 bytes, and the limit is 30 bytes. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
       ],
       [
-        'too large by what comes',
+        'too large by its actual size',
         { bytes: 30, read: async () => Buffer.alloc(31) },
         'it has 31 bytes, and the limit is 30 bytes. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
       ],
       [
-        'more than was said',
+        'more than declared',
         { bytes: 3, read: async () => Buffer.alloc(4) },
         'it is larger than the announced 3 bytes. Send it again.',
       ],
@@ -252,7 +252,7 @@ describe('saveIncomingFiles', () => {
         'files of type application/octet-stream are not accepted here. ATTACHMENT_TYPES lists the accepted types.',
       ],
       [
-        'not to be had',
+        'cannot be fetched',
         { read: () => Promise.reject(new Error('HTTP 404:\n Not Found')) },
         'it could not be fetched (HTTP 404: Not Found). Send it again.',
       ],
@@ -277,7 +277,7 @@ describe('saveIncomingFiles', () => {
       ])
     })
 
-    it('stopped before it came', async () => {
+    it('cancelled before it arrived', async () => {
       const { save } = setup()
       const read = async (signal: AbortSignal): Promise<Uint8Array> => {
         signal.throwIfAborted()
@@ -290,7 +290,7 @@ describe('saveIncomingFiles', () => {
       })
     })
 
-    it('the working directory is not there', async () => {
+    it('the working directory does not exist', async () => {
       const { save, path } = setup()
       expect(await save([textFile('a.txt', 'text')], { directory: join(path, 'gone') })).toEqual({
         lines: [],
@@ -326,7 +326,7 @@ describe('saveIncomingFiles', () => {
       expect(Object.keys(contents()).filter((name) => name.endsWith('.part'))).toEqual([])
     })
 
-    it('a link to nothing in the place of the file', async () => {
+    it('a dangling link in place of the file', async () => {
       const { save, path } = setup()
       mkdirSync(join(path, '.aetheel/inbox/100'), { recursive: true })
       symlinkSync(join(path, 'planted'), join(path, '.aetheel/inbox/100/a.txt'))
@@ -337,7 +337,7 @@ describe('saveIncomingFiles', () => {
       })
     })
 
-    it('a link in the place of the .gitignore', async () => {
+    it('a link in place of the .gitignore', async () => {
       const { save, path, contents } = setup()
       mkdirSync(join(path, '.aetheel'))
       writeFileSync(join(path, 'precious'), 'precious')
@@ -346,7 +346,7 @@ describe('saveIncomingFiles', () => {
       expect(contents()).toMatchObject({ precious: 'precious', '.aetheel/inbox/100/a.txt': 'text' })
     })
 
-    it('the folder becomes one while the file is fetched', async () => {
+    it('the folder becomes a link while the file is fetched', async () => {
       const { save, path } = setup()
       const elsewhere = temporaryDirectory()
       const read = async (): Promise<Uint8Array> => {
@@ -363,7 +363,7 @@ describe('saveIncomingFiles', () => {
     })
   })
 
-  it('refuses what else is in the place of a file or a directory', async () => {
+  it('refuses anything else in place of a file or a directory', async () => {
     const { save, path } = setup()
     mkdirSync(join(path, '.aetheel/inbox/100/a.txt'), { recursive: true })
     const { notes } = await save([textFile('a.txt', 'text')])
@@ -391,7 +391,7 @@ describe('saveIncomingFiles', () => {
     })
   })
 
-  it('accepts other types than text if allowed', async () => {
+  it('accepts types other than text if allowed', async () => {
     const { save } = setup()
     expect((await save([anyFile('a.bin', PNG)], { types: ['application/octet-stream'] })).lines).toEqual([
       'Attached file: .aetheel/inbox/100/a.bin (application/octet-stream, 8 bytes)',

@@ -128,7 +128,7 @@ describe('readMediaTokens', () => {
     expect(readMediaTokens(input).text).toEqual(text)
   })
 
-  it('never throws, and only takes lines out', () => {
+  it('never throws, and only removes lines', () => {
     fc.assert(
       fc.property(anyText, (input) => {
         const lines = input.split('\n').map((line) => line.trimEnd())
@@ -146,7 +146,7 @@ describe('readMediaTokens', () => {
     )
   })
 
-  it('leaves every line with something on it that names no file', () => {
+  it('keeps every non-empty line that names no file', () => {
     fc.assert(
       fc.property(anyText, (input) => {
         const solid = (text: string) => text.split('\n').filter((line) => line.trim() !== '')
@@ -158,7 +158,7 @@ describe('readMediaTokens', () => {
     )
   })
 
-  it('gives back a text without such a line as it is', () => {
+  it('returns a text without such a line unchanged', () => {
     fc.assert(
       fc.property(anyText, (input) => {
         const text = input.replaceAll(/^MEDIA:/gm, 'media:')
@@ -178,7 +178,7 @@ describe('readMediaTokens', () => {
     )
   })
 
-  it('gives every address as one, and every path as one', () => {
+  it('tells addresses from paths', () => {
     const { media } = readMediaTokens('MEDIA:https://host/a\nMEDIA:file:///a%20b\nMEDIA:HTTP://host\nMEDIA:http:/a')
     expect(media.map((item) => [item, isWebAddress(item)])).toEqual([
       ['https://host/a', true],

@@ -65,7 +65,7 @@ describe('openOutgoingFile', () => {
     ['a link to nothing', () => 'link-to-nothing', MISSING],
     ['a link to itself', () => 'loop', 'it cannot be read (ELOOP). Check the path, and that the gateway may read it.'],
     [
-      'a name that cannot be',
+      'an impossible name',
       () => 'a\0b',
       'it cannot be read (ERR_INVALID_ARG_VALUE). Check the path, and that the gateway may read it.',
     ],
@@ -125,13 +125,13 @@ describe('openOutgoingFile', () => {
     expect((await open(path)).content.toString()).toEqual('x')
   })
 
-  it('takes a root inside another for meant', async () => {
+  it('allows a root inside a denied directory', async () => {
     const { root, write, open } = setup()
     write('.config/out/a.txt', 'x')
     expect((await open('.config/out/a.txt', [join(root, '.config/out')])).content.toString()).toEqual('x')
   })
 
-  it('sends nothing when the directory is not there', async () => {
+  it('sends nothing when the directory does not exist', async () => {
     const { root, elsewhere } = setup()
     writeFileSync(join(elsewhere, 'a.txt'), 'x')
     const file = { path: join(elsewhere, 'a.txt'), directory: join(root, 'gone') }
@@ -154,7 +154,7 @@ describe('openOutgoingFile', () => {
     )
   })
 
-  it('sends from a project that lies in a denied directory, and nothing else of it', async () => {
+  it('sends from a project inside a denied directory, and nothing else in it', async () => {
     const { root, write } = setup()
     write('data/projects/site/a.txt', 'public')
     write('data/a.txt', 'private')
@@ -176,7 +176,7 @@ describe('openOutgoingFile', () => {
     expect((await refusal(`a\n\u202e${'b'.repeat(1000)}`)).message).toMatch(/^The file "a b{197}…" was not sent: /)
   })
 
-  it('never gives a file from elsewhere, whatever path is asked for', async () => {
+  it('never returns a file from elsewhere, whatever path is requested', async () => {
     const { root, elsewhere, write, open } = setup()
     writeFileSync(join(elsewhere, 'a'), 'private')
     write('a', 'public')
@@ -236,7 +236,7 @@ describe('openOutgoingFile', () => {
 })
 
 describe('locateOutgoingFile', () => {
-  it('gives the place of a file that could be sent, and refuses another as if it were sent', async () => {
+  it('returns the path of a file that could be sent, and refuses others as sending would', async () => {
     const { root, write } = setup()
     write('out/a.txt', 'x')
     write('.env', 'x')
@@ -252,7 +252,7 @@ describe('locateOutgoingFile', () => {
 })
 
 describe('openOutgoing', () => {
-  it('says of an address that may not be fetched why, and what to do', async () => {
+  it('says why an address may not be fetched, and what to do', async () => {
     const { signal } = new AbortController()
     const file = { url: 'http://127.0.0.1/a.png' }
     await expect(openOutgoing(file, { roots: [], denied: [] }, MAX_BYTES, signal)).rejects.toThrow(

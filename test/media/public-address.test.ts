@@ -26,7 +26,7 @@ it.each([
   expect(isPublicAddress(address)).toEqual(false)
 })
 
-it('judges no address by how it is written', () => {
+it('judges an address the same in every notation', () => {
   const anyWords = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 })
   fc.assert(
     fc.property(anyWords, (words) => {

@@ -71,7 +71,7 @@ const redirect =
   (response) =>
     response.writeHead(status, { location }).end('elsewhere')
 
-it('fetches a file, as it is, from the address that the name has', async () => {
+it('fetches a file unchanged, from the address that the name resolves to', async () => {
   const { get, port, asked, lookups } = await setup({ '/a/report.txt?x=1': text('hello') })
   const file = await get(`http://public.test:${port}/a/report.txt?x=1#top`)
   expect([file, asked, lookups]).toEqual([
@@ -202,7 +202,7 @@ it('sends headers only to their own origin, and not after a redirect elsewhere',
   ])
 })
 
-it('need not have a public address for the origin that the operator has set', async () => {
+it('needs no public address for the origin set by the operator', async () => {
   const world: Record<string, Answer> = { '/b': text('x') }
   const { get, port } = await setup(world, { isPublic: () => false })
   world['/a'] = redirect('/b')
@@ -252,13 +252,13 @@ it.each<[what: string, answer: Answer, reason: RegExp]>([
   ['another status', (response) => response.writeHead(403).end(), /^public\.test:\d+ answered with status 403$/],
   ['a redirect to nowhere', (response) => response.writeHead(302).end(), /answered with status 302$/],
   [
-    'packed content',
+    'compressed content',
     (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('x'.repeat(9_999))),
     /^the server compressed it \(gzip\), which was not requested$/,
   ],
   ['half a file', halfAFile, /^it cannot be reached \(ECONNRESET\)$/],
   [
-    'no HTTP',
+    'not HTTP',
     (response) => response.socket?.end('220 mail.test\r\n'),
     /^it cannot be reached \(HPE_INVALID_CONSTANT\)$/,
   ],
@@ -285,26 +285,26 @@ it('reports a connection that fails before anybody could listen to it', async ()
 
 it.each<[what: string, answers: Record<string, Answer>, more: Partial<Network>]>([
   ['does not answer', { '/': () => {} }, {}],
-  ['does not come to an end', { '/': (response) => response.writeHead(200).write('x') }, {}],
-  ['is not found out about', {}, { resolve: () => new Promise(() => {}) }],
+  ['does not finish', { '/': (response) => response.writeHead(200).write('x') }, {}],
+  ['cannot be resolved', {}, { resolve: () => new Promise(() => {}) }],
 ])('waits no longer than its time for a server that %s', async (_, answers, more) => {
   const { refusal, port } = await setup(answers, more)
   expect(await refusal(`http://public.test:${port}/`, { timeoutMs: 100 })).toEqual('it took longer than 0.1 s')
 })
 
-it('does not begin when its caller has ended', async () => {
+it('does not start when its caller has aborted', async () => {
   const { get, port } = await setup({ '/': text('x') })
   const signal = AbortSignal.abort(new Error('stopped'))
   await expect(get(`http://public.test:${port}/`, { signal })).rejects.toThrow('stopped')
 })
 
-it('ends with the reason of its caller', async () => {
+it("rejects with its caller's reason for aborting", async () => {
   const caller = new AbortController()
   const { get, port } = await setup({ '/': () => caller.abort(new Error('stopped')) })
   await expect(get(`http://public.test:${port}/`, { signal: caller.signal })).rejects.toThrow('stopped')
 })
 
-it('asks nothing of this machine by any of its names, as it stands in the gateway', async () => {
+it('by default, requests nothing from this machine by any of its names', async () => {
   const { port, asked } = await setup({ '/': text('secret') })
   const hosts = ['localhost', '127.0.0.1', '127.1', '0', '[::]', '[::1]', '[::ffff:7f00:1]', 'LOCALHOST.', '0177.0.0.1']
   const answers = await Promise.all(
@@ -331,7 +331,7 @@ function halfAFile(response: ServerResponse): void {
   response.write('x', () => response.destroy())
 }
 
-it('judges an address that others fetch by how it is written', () => {
+it('judges an address that others fetch by its text alone', () => {
   const judge = (url: string): string => {
     try {
       requirePublicUrl(url)

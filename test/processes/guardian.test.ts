@@ -30,7 +30,7 @@ describe.concurrent('a gateway that is killed', () => {
     expect([before, other.alive(), other.guardians().length]).toEqual([[6, 6], 6, 1])
   })
 
-  it('leaves no agent that was just started and is not on record yet', async ({ expect, onTestFinished }) => {
+  it('leaves no agent that was just started and is not yet recorded', async ({ expect, onTestFinished }) => {
     const { startGateway, alive, kill } = setup(onTestFinished)
     startGateway(`
       startAgent({ executable: '/bin/sleep', args: ['1000'], owner: { ...owner, started: () => new Promise(() => {}) } })
@@ -66,8 +66,8 @@ describe.concurrent('a gateway that is killed', () => {
   })
 })
 
-describe.concurrent('a gateway that ends in order', () => {
-  it('takes its guardian along, and only that', async ({ expect, onTestFinished }) => {
+describe.concurrent('a gateway that stops cleanly', () => {
+  it('ends its guardian, and only that', async ({ expect, onTestFinished }) => {
     const { startGateway, guardians, alive } = setup(onTestFinished)
     const gateway = startGateway(`
       startAgent({ executable: '/bin/sleep', args: ['1000'] })
@@ -108,7 +108,7 @@ describe.concurrent('a guardian', () => {
     expect([log.warnings, guardians()]).toEqual([[died(pids[0], 0), died(pids[1], 100)], []])
   })
 
-  it('is a process apart: own session, own directory, next to no environment', async ({ expect, onTestFinished }) => {
+  it('is a separate process: own session, own directory, almost no environment', async ({ expect, onTestFinished }) => {
     const { ownerId, guardians } = setup(onTestFinished)
     const guardian = startGuardian(ownerId, SILENT_LOG)
     onTestFinished(guardian.stop)

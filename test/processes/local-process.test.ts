@@ -85,12 +85,12 @@ describe('startProcess', () => {
     expect(exit).toEqual({ spawnError: expect.any(Error) })
   })
 
-  it('gives all the output of a process that ends at once', async () => {
+  it('returns all the output of a process that ends at once', async () => {
     const { stdout } = await setup().run('head -c 3000000 /dev/zero')
     expect(stdout.length).toEqual(3_000_000)
   })
 
-  it('gives all the output of a process even if the time to read it seems to be over at its end', async ({
+  it('returns all the output of a process even if the time to read it seems over when it ends', async ({
     onTestFinished,
   }) => {
     const { start } = setup()
@@ -134,7 +134,7 @@ describe('startProcess', () => {
     expect({ exit, alive: alive() }).toEqual({ exit: { exitCode: 143 }, alive: 0 })
   })
 
-  it('gives back why nothing was started where too many files are open', async () => {
+  it('returns why nothing was started when too many files are open', async () => {
     const code = `
       import { openSync } from 'node:fs'
       import { startProcess } from ${JSON.stringify(new URL('../../src/processes/local-process.ts', import.meta.url).href)}
@@ -193,7 +193,7 @@ describe('startProcess', () => {
 })
 
 describe('startProcess with an owner', () => {
-  it('marks the process, and gives it its input only when it is on record', async () => {
+  it('marks the process, and gives it its input only once it is recorded', async () => {
     const { run } = setup()
     const { owner, calls } = createOwner()
     owner.started = async (started) => {

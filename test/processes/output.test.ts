@@ -6,7 +6,7 @@ const KEPT = 8 * 1024
 const WIDE: OutputLimits = { lineBytes: 1_000_000, totalBytes: 1_000_000 }
 
 describe('LineSplitter', () => {
-  it('gives the same lines wherever the bytes are cut', () => {
+  it('returns the same lines wherever the bytes are split', () => {
     const bytes = fc.array(fc.oneof(fc.uint8Array({ maxLength: 9 }), fc.constant(Uint8Array.of(10)), text()))
     fc.assert(
       fc.property(bytes, fc.array(fc.nat(60)), (parts, cuts) => {
@@ -46,7 +46,7 @@ describe('LineSplitter', () => {
     expect(seen).toEqual(seen.map(() => [['short', 10], ...whole]))
   })
 
-  it('takes a line of just the limit', () => {
+  it('accepts a line of exactly the limit', () => {
     const limits = { lineBytes: 3, totalBytes: 100 }
     expect(split([Buffer.from('éx\nabc')], limits)).toEqual({ lines: ['éx', 'abc'], problems: [] })
   })

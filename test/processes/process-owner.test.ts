@@ -23,7 +23,7 @@ describe('the owner of a backend', () => {
     ])
   })
 
-  it('that cannot put a run on record keeps it from being started', async () => {
+  it('that cannot record a run keeps it from starting', async () => {
     const stage = openStage()
     const owner = {
       id: 'owner-1',

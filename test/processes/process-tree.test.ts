@@ -82,7 +82,7 @@ describe('collectTree', () => {
   const collect = (table: ProcessEntry[], hasExited = false) =>
     collectTree({ pid: 100, startTime: 7, marker, hasExited: () => hasExited }, table).map(({ pid }) => pid)
 
-  it('finds descendants that stand before their parents', () => {
+  it('finds descendants listed before their parents', () => {
     const table = [entry(103, { parentPid: 102 }), entry(102, { parentPid: 101 }), entry(101, { parentPid: 100 })]
     expect(collect([...table, entry(100), entry(99), entry(104, { parentPid: 99 })])).toEqual([103, 102, 101, 100])
   })
@@ -98,7 +98,7 @@ describe('collectTree', () => {
     expect(collect(table)).toEqual([100, 200, 201, 300])
   })
 
-  it('looks through those that wait to be collected, and leaves them out', () => {
+  it('looks through zombies, and leaves them out', () => {
     expect(
       collect([entry(100), entry(101, { parentPid: 100, isZombie: true }), entry(102, { parentPid: 101 })]),
     ).toEqual([100, 102])

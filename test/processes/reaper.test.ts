@@ -34,7 +34,7 @@ describe('endOrphans', () => {
     expect([run.alive(), settled]).toEqual([0, [run.entry]])
   })
 
-  it('has nothing to do for a run of which nothing is alive', async () => {
+  it('does nothing for a run with nothing left alive', async () => {
     const entry = entryOf({ pid: 2 ** 22 + 1, startTime: 1 })
     expect(await reap([entry])).toEqual({ settled: [entry], warnings: [] })
   })
@@ -59,7 +59,7 @@ describe('endOrphans', () => {
     expect([(await reap([entry])).settled, run.alive()]).toEqual([[entry], 0])
   })
 
-  it('leaves the runs of other hosts to these, and those from before a boot are over', async () => {
+  it('leaves the runs of other hosts to them, and settles those from before a reboot', async () => {
     const run = await startRun([])
     const elsewhere = { ...run.entry, host: 'another' }
     const before = { ...run.entry, bootId: 'before' }
@@ -84,7 +84,7 @@ describe('isProcessAlive', () => {
     expect(isProcessAlive({ ...here, ...change })).toEqual(answer)
   })
 
-  it('is dead for one that has ended and only waits to be collected', async () => {
+  it('is dead for a zombie', async () => {
     const shell = spawn('/bin/sh', ['-c', 'sleep 0 & echo $!; exec sleep 1000'], {
       stdio: ['ignore', 'pipe', 'ignore'],
     })

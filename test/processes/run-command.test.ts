@@ -30,7 +30,7 @@ describe('runCommand', () => {
     })
   })
 
-  it('takes a command with a slash from its directory', async () => {
+  it('finds a command with a slash in its directory', async () => {
     const { directory, run, read } = setup()
     const script = join(directory, 'notify.sh')
     writeFileSync(script, '#!/bin/sh\necho "$1" > told\n')
@@ -48,16 +48,16 @@ describe('runCommand', () => {
     expect(await setup().run(script)).toEqual({ ok: false, problem })
   })
 
-  it('keeps little of a long complaint', async () => {
+  it('keeps little of a long error message', async () => {
     const outcome = await setup().run('head -c 3000000 /dev/zero | tr "\\0" x >&2; exit 1')
     expect(outcome).toEqual({ ok: false, problem: `ended with exit code 1: ${'x'.repeat(200)}` })
   })
 
   it.each<[string, Partial<CommandOptions>, string]>([
     ['no command', { argv: [] }, 'was not found'],
-    ['a command that is nowhere', { argv: ['aetheel-no-such-command'] }, 'was not found'],
+    ['an unknown command', { argv: ['aetheel-no-such-command'] }, 'was not found'],
     ['a file that is not executable', { argv: ['/etc/passwd'] }, 'was not found, or is not executable'],
-    ['a directory that is not there', { cwd: '/nowhere' }, 'could not be started'],
+    ['a missing directory', { cwd: '/nowhere' }, 'could not be started'],
     ['an argument with NUL', { argv: ['/bin/true', 'a\0b'] }, 'could not be started'],
   ])('is a value for %s', async (_, options, problem) => {
     expect(await setup().run('true', options)).toEqual({ ok: false, problem: expect.stringContaining(problem) })
@@ -78,7 +78,7 @@ describe('runCommand', () => {
     })
   })
 
-  it('leaves nothing running behind a command that ended well', async () => {
+  it('leaves nothing running after a command that succeeded', async () => {
     const { run, alive } = setup()
     const outcome = await run('setsid sleep 1000 > /dev/null 2>&1 & exit 0')
     expect({ outcome, alive: alive() }).toEqual({ outcome: { ok: true }, alive: [] })

@@ -13,7 +13,7 @@ describe('createRunDirectory', () => {
     return directory
   }
 
-  it('makes a directory that nobody else can look into', () => {
+  it('creates a directory that nobody else can read', () => {
     const directory = open()
     const file = directory.write('system-prompt.md', 'Be brief. 🦆')
     expect({
@@ -23,7 +23,7 @@ describe('createRunDirectory', () => {
     }).toEqual({ modes: ['700', '600'], parent: directory.path, content: 'Be brief. 🦆' })
   })
 
-  it('makes a new one each time', () => {
+  it('creates a new one each time', () => {
     expect(open().path).not.toEqual(open().path)
   })
 
@@ -36,7 +36,7 @@ describe('createRunDirectory', () => {
     expect(existsSync(directory.path)).toEqual(false)
   })
 
-  it('removes what nobody may change, such as a cache of modules', () => {
+  it('removes read-only files, such as a module cache', () => {
     const code = `
       import { chmodSync, existsSync, mkdirSync } from 'node:fs'
       import { createRunDirectory } from ${JSON.stringify(new URL('../../src/processes/run-directory.ts', import.meta.url).href)}

@@ -72,7 +72,7 @@ describe('a project from git', () => {
     ])
   })
 
-  it('leaves nothing of a clone that is stopped, nor a process of it', async () => {
+  it('leaves no file and no process of a clone that is stopped', async () => {
     const { projects, root } = await setup()
     const { port, connected } = await listenSilently()
     const stop = new AbortController()
@@ -106,7 +106,7 @@ describe('a project from git', () => {
     expect([problem.includes('could not be cloned'), problem.includes('hunter2')]).toEqual([true, false])
   })
 
-  it('does not go by a protocol that was not asked for', async () => {
+  it('uses no protocol that was not requested', async () => {
     const { directory, projects, root } = await setup()
     const mark = join(directory, 'ran')
     writeFileSync(join(directory, 'gitconfig'), `[url "ext::touch ${mark} "]\n\tinsteadOf = https://git.example/\n`)
@@ -118,7 +118,7 @@ describe('a project from git', () => {
     ])
   })
 
-  it('brings no submodules', async () => {
+  it('clones no submodules', async () => {
     const { directory, projects, root, second } = await setup()
     createRepository(join(second, 'inner'), { b: 'inner\n' })
     createRepository(join(second, 'outer'), { a: 'outer\n' })
@@ -193,7 +193,7 @@ describe('where a repository may come from', () => {
     },
   )
 
-  it('refuses a path out of the roots, also behind a link', async () => {
+  it('refuses a path outside the roots, even through a link', async () => {
     const { runs, projects, root, directory } = await watched()
     createRepository(join(directory, 'outside'), { a: 'one\n' })
     symlinkSync(join(directory, 'outside'), join(root, 'link'))
@@ -227,7 +227,7 @@ describe('where a repository may come from', () => {
   })
 })
 
-it('gives git what it needs to reach servers, and nothing that leads it elsewhere or asks', async () => {
+it('gives git what it needs to reach servers, and nothing that redirects it or prompts', async () => {
   const directory = temporaryDirectory()
   writeFileSync(join(directory, 'git'), '#!/bin/sh\nenv > seen\n')
   chmodSync(join(directory, 'git'), 0o755)

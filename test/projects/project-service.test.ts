@@ -20,7 +20,7 @@ import { SILENT_LOG } from '../kit/log.js'
 const RECORD = { source: 'api', instance: expect.any(String), backend: 'codex', createdAt: NOW, updatedAt: NOW }
 
 describe('create', () => {
-  it('takes a directory, with everything that can be said of it', async () => {
+  it('accepts a directory, with every setting', async () => {
     const { projects, second } = await setup()
     mkdirSync(join(second, 'web'))
     const wish = {
@@ -54,7 +54,7 @@ describe('create', () => {
     })
   })
 
-  it('calls it as its directory is called', async () => {
+  it('names it after its directory', async () => {
     const { projects, root } = await setup()
     mkdirSync(join(root, 'My Site'))
     expect(await projects.create({ directory: join(root, 'My Site/') })).toEqual({
@@ -65,7 +65,7 @@ describe('create', () => {
     })
   })
 
-  it('keeps the real path of a directory that is reached by a link inside the roots', async () => {
+  it('keeps the real path of a directory reached through a link inside the roots', async () => {
     const { projects, root, second } = await setup()
     mkdirSync(join(second, 'real'))
     symlinkSync(join(second, 'real'), join(root, 'link'))
@@ -113,7 +113,7 @@ describe('create', () => {
     })
   })
 
-  it('makes nothing in a root that lies in the data directory', async () => {
+  it('creates nothing in a root inside the data directory', async () => {
     const { projects, root, home } = await setup()
     rmSync(root, { recursive: true })
     mkdirSync(join(home, 'projects'))
@@ -133,7 +133,7 @@ describe('create', () => {
     )
   })
 
-  it('takes a pod, with the defaults', async () => {
+  it('accepts a pod, with the defaults', async () => {
     const { projects } = await setup()
     expect(await projects.create({ pod: { name: 'web-0', context: 'live' } })).toEqual({
       ...RECORD,
@@ -144,7 +144,7 @@ describe('create', () => {
     })
   })
 
-  it('takes a directory of the pod, which need not be anywhere here', async () => {
+  it('accepts a directory of the pod, which need not exist here', async () => {
     const { projects } = await setup()
     const { directory, pod } = await projects.create({
       id: 'x',
@@ -154,7 +154,7 @@ describe('create', () => {
     expect([directory, pod]).toEqual(['/etc', { namespace: 'agents', selector: 'app=web', container: 'agent' }])
   })
 
-  it('takes an agent that is not available here, since the pod may have it', async () => {
+  it('accepts an agent that is not available here, since the pod may have it', async () => {
     const { projects } = await setup({ available: [] })
     await projects.create({ id: 'x', pod: { name: 'web-0' }, backend: 'claude' })
     expect(await projects.update('x', { backend: 'pi' })).toMatchObject({ backend: 'pi' })
@@ -163,7 +163,7 @@ describe('create', () => {
   it.each<[string, NewProject, string]>([
     ['without a name', { pod: {} }, 'pod: needs either "name" or "selector", not both.'],
     [
-      'with names that are none',
+      'with invalid names',
       { pod: { name: '-n', context: '--kubeconfig=x' } },
       'pod.context: "--kubeconfig=x" is not a kubectl context: list them with "kubectl config get-contexts"; ' +
         'pod.name: "-n" is not a pod name: use lowercase letters, digits, "-" and ".".',
@@ -188,7 +188,7 @@ describe('create', () => {
       { pod: { name: 'a' }, template: { name: 'empty' } },
       'A project in a pod uses the files in the pod: omit git and template.',
     ],
-    ['that nothing is called by', { pod: { selector: 'app=web' } }, 'Give the new project a name or an id.'],
+    ['that gives no name', { pod: { selector: 'app=web' } }, 'Give the new project a name or an id.'],
   ])('refuses a pod %s', async (_, wish, problem) => {
     const { projects, root } = await setup()
     await expect(projects.create(wish)).rejects.toEqual(new GatewayError('request_invalid', problem))
@@ -225,7 +225,7 @@ describe('create', () => {
     ])
   })
 
-  it('refuses to fill a directory that is there', async () => {
+  it('refuses to fill an existing directory', async () => {
     const { projects, root } = await setup()
     mkdirSync(join(root, 'web'))
     writeFileSync(join(root, 'web/mine'), '')
@@ -233,7 +233,7 @@ describe('create', () => {
     expect([problem, await projects.list(), readdirSync(join(root, 'web'))]).toEqual(['conflict', [], ['mine']])
   })
 
-  it('makes one project of many that want the same id at once', async () => {
+  it('creates one project when many want the same id at once', async () => {
     const { projects, root } = await setup()
     const attempts = await Promise.allSettled(
       Array.from({ length: 8 }, () => projects.create({ id: 'web', template: { name: 'empty' } })),
@@ -255,7 +255,7 @@ describe('create', () => {
     ])
   })
 
-  it('takes the default agent as it is, available or not', async () => {
+  it('accepts the default agent, available or not', async () => {
     const { projects, root } = await setup({ available: [] })
     expect(await projects.create({ id: 'x', template: { name: 'empty' } })).toEqual({
       ...RECORD,
@@ -265,14 +265,14 @@ describe('create', () => {
     })
   })
 
-  it('makes the first root when it is not there', async () => {
+  it('creates the first root if it does not exist', async () => {
     const { projects, root } = await setup()
     rmSync(root, { recursive: true })
     const { directory } = await projects.create({ id: 'x', template: { name: 'empty' } })
     expect([directory, existsSync(join(directory, 'README.md'))]).toEqual([join(root, 'x'), true])
   })
 
-  it('leaves nothing of a project whose id was taken while its files came', async () => {
+  it('leaves nothing of a project whose id was taken while its files were cloned', async () => {
     const taken = { id: 'x', directory: '/elsewhere' }
     const { projects, root, store } = await setup({
       run: async ({ cwd }) => {
@@ -307,7 +307,7 @@ describe('update', () => {
   })
 
   it.each([{ allowedTools: ['Read'] }, { maxTurns: 3 }])(
-    'refuses %j for an agent that cannot hold it',
+    'refuses %j for an agent that does not support it',
     async (limit) => {
       const { projects } = await setup()
       const template = { name: 'empty' }
@@ -325,7 +325,7 @@ describe('update', () => {
     },
   )
 
-  it('switches to an agent that cannot hold a limit when that is taken back', async () => {
+  it('switches to an agent that does not support a limit if the limit is removed', async () => {
     const { projects } = await setup()
     await projects.create({
       id: 'x',
@@ -338,14 +338,14 @@ describe('update', () => {
     expect(changed).toMatchObject({ backend: 'codex' })
   })
 
-  it('refuses an agent that is not available, and keeps the one there was', async () => {
+  it('refuses an agent that is not available, and keeps the previous one', async () => {
     const { projects } = await setup()
     const before = await projects.create({ id: 'x', template: { name: 'empty' } })
     const problem = await codeOf(projects.update('x', { backend: 'gemini', name: 'Other' }))
     expect([problem, await projects.get('x')]).toEqual(['backend_missing', before])
   })
 
-  it('leaves the model behind with the agent, unless another is named', async () => {
+  it('drops the model with the agent, unless another is given', async () => {
     const { projects } = await setup()
     await projects.create({ id: 'x', model: 'large', template: { name: 'empty' } })
     const { model: first } = await projects.update('x', { backend: 'codex' })
@@ -376,7 +376,7 @@ describe('update', () => {
     ])
   })
 
-  it('knows no project that is not there', async () => {
+  it('refuses an unknown project', async () => {
     const { projects } = await setup()
     const problem = 'not_found: There is no project "nope". List them with "aetheel projects list" or GET /projects.'
     expect([
@@ -448,7 +448,7 @@ describe('remove', () => {
     expect([await projects.list(), existsSync(join(root, 'web/README.md'))]).toEqual([[], true])
   })
 
-  it('deletes the files that it made, and follows no link out of them', async () => {
+  it('deletes the files that it created, and follows no link out of them', async () => {
     const { projects, root, directory } = await setup()
     await projects.create({ id: 'web', template: { name: 'empty' } })
     writeFileSync(join(directory, 'precious'), '')
@@ -465,7 +465,7 @@ describe('remove', () => {
     expect([problem, (await projects.list()).length, readdirSync(root)]).toEqual(['conflict', 1, ['web']])
   })
 
-  it('does not take files for its own that came under the same id after them', async () => {
+  it('does not delete files that an earlier project with its id created', async () => {
     const { projects, root } = await setup()
     await projects.create({ id: 'web', template: { name: 'empty' } })
     await projects.remove('web')
@@ -473,7 +473,7 @@ describe('remove', () => {
     expect(await codeOf(projects.remove('web', { deletesFiles: true }))).toBe('conflict')
   })
 
-  it('does not delete through a link that took the place of the directory', async () => {
+  it('does not delete through a link that replaced the directory', async () => {
     const { projects, root, second } = await setup()
     await projects.create({ id: 'web', template: { name: 'empty' } })
     rmSync(join(root, 'web'), { recursive: true })
@@ -494,7 +494,7 @@ describe('remove', () => {
   })
 })
 
-it('keeps projects over a restart, and which it may delete', async () => {
+it('remembers after a restart its projects, and whose files it may delete', async () => {
   const { projects, root, home } = await setup()
   createRepository(join(root, 'upstream'), { 'README.md': 'Hello\n' })
   await projects.create({ id: 'web', git: { url: join(root, 'upstream') } })
@@ -512,7 +512,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
   return (await problemOf(work)).split(':')[0] ?? ''
 }
 
-it('makes no change that cannot be put on record', async () => {
+it('makes no change that cannot be recorded', async () => {
   const { projects, store, root } = await setup()
   await projects.create({ id: 'shop', template: { name: 'empty' } })
   const before = await store.projects.list()

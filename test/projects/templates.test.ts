@@ -33,7 +33,7 @@ describe('the list of templates', () => {
     ])
   })
 
-  it('has those of the operator, which count before built-in ones of the same name', async () => {
+  it("has the operator's own, which replace built-in ones of the same name", async () => {
     const templateDir = createTemplates({
       'go/template.json5': `{ description: 'Our Go' }`,
       'team/template.json5': `{ description: 'Ours', variables: [{ name: 'a', description: 'An a', default: 'x', pattern: 'x+' }] }`,
@@ -89,7 +89,7 @@ describe('the list of templates', () => {
     ])
   })
 
-  it('says so when the directory of the operator is not there', async () => {
+  it("says so when the operator's directory is missing", async () => {
     const { projects, directory } = await setup({ templateDir: '/nowhere' })
     expect([await problemOf(projects.templates()), existsSync(join(directory, 'root/x'))]).toEqual([
       expect.stringMatching(
@@ -152,7 +152,7 @@ describe('a project from a template', () => {
   })
 
   it.each(['..', '.', '', '../x', 'a/b', 'a\\b', '.git', '.GIT'])(
-    'keeps the value %j from leading elsewhere',
+    'refuses the value %j as part of a path',
     async (value) => {
       const templateDir = createTemplates({
         'team/template.json5': `{ description: 'x', variables: [{ name: 'a', description: 'x' }] }`,
@@ -167,7 +167,7 @@ describe('a project from a template', () => {
     },
   )
 
-  it('never writes outside of its directory, whatever the values are', async () => {
+  it('never writes outside its directory, whatever the values', async () => {
     const own = createTemplates({
       'team/template.json5': `{ description: 'x', variables: [{ name: 'a', description: 'x' }, { name: 'b', description: 'x' }] }`,
       'team/{{a}}/{{b}}{{a}}': '{{a}}',
@@ -206,7 +206,7 @@ describe('a project from a template', () => {
     ])
   })
 
-  it('refuses a file with a placeholder that nobody named', async () => {
+  it('refuses a file with an undeclared placeholder', async () => {
     const templateDir = createTemplates({ 'team/template.json5': `{ description: 'x' }`, 'team/a': '{{typo}}' })
     const { projects } = await setup({ templateDir })
     expect(await problemOf(projects.create({ ...SUBJECT, template: { name: 'team' } }))).toBe(
@@ -214,7 +214,7 @@ describe('a project from a template', () => {
     )
   })
 
-  it('brings in nothing by a link', async () => {
+  it('copies nothing through a link', async () => {
     const templateDir = createTemplates({ 'team/template.json5': `{ description: 'x' }`, secret: 'hunter2' })
     symlinkSync(join(templateDir, 'secret'), join(templateDir, 'team/link'))
     const { projects } = await setup({ templateDir })
@@ -224,7 +224,7 @@ describe('a project from a template', () => {
   })
 
   it.each(['nope', '..', '../templates/empty', '', 'empty/', '/etc', 'toString'])(
-    'knows no template %j',
+    'refuses the unknown template %j',
     async (name) => {
       const { projects } = await setup()
       expect(await problemOf(projects.create({ ...SUBJECT, template: { name } }))).toBe(

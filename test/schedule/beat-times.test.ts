@@ -20,7 +20,7 @@ describe('heartbeats', () => {
     ['22:00', '06:00', ['21:59', false], ['22:00', true], ['00:00', true], ['05:59', true], ['06:00', false]],
     ['08:00', '08:00', ['07:59', true], ['08:00', true]],
   ] as Array<[string, string, ...Array<[string, boolean]>]>)(
-    'hold to the hours from %s to %s',
+    'keep to the hours from %s to %s',
     (from, to, ...cases) => {
       const hours = heartbeat({ activeHours: { from, to }, timeZone: 'UTC' })
       expect(cases.map(([time]) => [time, isActiveHour(hours, Date.parse(`2026-06-01T${time}:00Z`))])).toEqual(cases)
@@ -36,7 +36,7 @@ describe('heartbeats', () => {
     expect(iso(nextBeat(hours, Date.parse(after)))).toEqual(expected)
   })
 
-  it('never come when the hours hold no time for one', () => {
+  it('never come when the hours contain no time for one', () => {
     const hours = heartbeat({ everyMinutes: 1440, activeHours: { from: '09:00', to: '10:00' }, timeZone: 'UTC' })
     expect(nextBeat(hours, Date.parse('2026-06-01T00:00:00Z'))).toBeUndefined()
   })

@@ -26,7 +26,7 @@ describe('a schedule', () => {
     expect(new Date(latest ?? 0).toISOString()).toEqual(expected)
   })
 
-  it('that never comes says so', () => {
+  it('that never fires has no next time', () => {
     expect(new CronSchedule('0 0 31 2 *', BERLIN).next(0)).toBeUndefined()
   })
 
@@ -41,7 +41,7 @@ describe('a schedule', () => {
     expect(() => new CronSchedule(expression, BERLIN)).toThrow(problem)
   })
 
-  it('of a place that is not there is refused', () => {
+  it('in an unknown time zone is refused', () => {
     expect(() => new CronSchedule('* * * * *', 'Mars/Base')).toThrow(
       'Unknown time zone "Mars/Base". Use a name such as Europe/Berlin.',
     )

@@ -17,7 +17,7 @@ async function setup() {
 }
 
 describeEngines('a cron job', (engine) => {
-  it('is done at its times, once each, whoever looks', async () => {
+  it('runs once at each of its times, whichever gateway looks', async () => {
     const stage = new ScheduleStage(await engine.createStore(), scheduleConfig(), START)
     const id = await stage.add()
     const gateways = [stage.scheduler(), stage.scheduler()]
@@ -64,7 +64,7 @@ describeEngines('a cron job', (engine) => {
     ])
   })
 
-  it('is left out by all when one has left it out', async () => {
+  it('is skipped by all gateways once one has skipped it', async () => {
     const stage = new ScheduleStage(await engine.createStore(), scheduleConfig(), START)
     const id = await stage.add()
     const gateways = [stage.scheduler(), stage.scheduler(), stage.scheduler()]
@@ -110,7 +110,7 @@ describe('a cron job', () => {
     expect([persons?.project?.id, jobs?.project?.id, jobs?.conversation.projectId]).toEqual(['mine', 'site', 'site'])
   })
 
-  it('is not done for times before it was made', async () => {
+  it('does not run for times before it was created', async () => {
     const { stage, tick } = await setup()
     await stage.add()
     await tick(stage.now)
@@ -129,14 +129,14 @@ describe('a cron job', () => {
     expect([await stage.ids(), await problemOf()]).toEqual([isDone ? [`cron:${id}:${SLOT}`] : [], problem])
   })
 
-  it('is made up for once after many times were missed', async () => {
+  it('runs once after many missed times', async () => {
     const { stage, tick } = await setup()
     const id = await stage.add({ schedule: '0 * * * *' })
     await tick(Date.parse('2026-06-03T10:30:00Z'))
     expect(await stage.ids()).toEqual([`cron:${id}:${Date.parse('2026-06-03T10:00:00Z')}`])
   })
 
-  it('is left out while the time before is still worked on, and says so', async () => {
+  it('is skipped while its previous run is still in progress, and says so', async () => {
     const { stage, tick, problem } = await setup()
     const id = await stage.add()
     await tick(SLOT)
@@ -152,7 +152,7 @@ describe('a cron job', () => {
     ])
   })
 
-  it('is done once when the gateway ends before it has noted that', async () => {
+  it('runs once even if the gateway ends before recording it', async () => {
     const { stage, tick } = await setup()
     const id = await stage.add()
     const { cronJobs } = stage.store
@@ -166,7 +166,7 @@ describe('a cron job', () => {
     expect([await stage.ids(), job?.lastSlot]).toEqual([[`cron:${id}:${SLOT}`], SLOT])
   })
 
-  it('for a channel that is not served here is left to a gateway that does', async () => {
+  it('for a channel that is not served here is left to a gateway that serves it', async () => {
     const { stage } = await setup()
     const id = await stage.add({ to: '+4915112345678' })
     const without = stage.scheduler(stage.config, ['terminal'])
@@ -182,7 +182,7 @@ describe('a cron job', () => {
     ])
   })
 
-  it('that the queue does not take says so', async () => {
+  it('that the queue refuses says so', async () => {
     const { stage, tick, problem } = await setup()
     await stage.add()
     for (let count = 0; count < 10; count += 1) await stage.write()
@@ -190,7 +190,7 @@ describe('a cron job', () => {
     expect(await problem()).toEqual(expect.stringContaining('10 messages are already waiting in this conversation'))
   })
 
-  it('that cannot be read does not keep the others waiting', async () => {
+  it('that cannot be read does not hold up the others', async () => {
     const { stage, tick } = await setup()
     const id = await stage.add({ name: 'b', to: 'terminal:b' })
     const broken = { name: 'a', timeZone: 'Mars/Base', schedule: '* * * * *' }
@@ -200,7 +200,7 @@ describe('a cron job', () => {
     expect([await stage.ids('b'), stage.logged[0]?.[0]]).toEqual([[`cron:${id}:${SLOT}`], 'cron.failed'])
   })
 
-  it('can be done by hand, but not twice at once', async () => {
+  it('can be run by hand, but not twice at once', async () => {
     const { stage, scheduler } = await setup()
     const id = await stage.add()
     const done = await scheduler.runCronJob('job')

@@ -59,7 +59,7 @@ describeEngines('a heartbeat', (engine) => {
   })
 })
 
-describe('a heartbeat is left out', () => {
+describe('a heartbeat is skipped', () => {
   it('when its time has passed', async () => {
     const { stage, beat } = await setup()
     expect([await beat(SLOT + MINUTE_MS / 2 + 1), await stage.ids()]).toEqual([undefined, []])
@@ -93,7 +93,7 @@ describe('a heartbeat is left out', () => {
     ])
   })
 
-  it('when nothing was found the last time and heartbeat.md is as it was', async () => {
+  it('when nothing was found last time and heartbeat.md is unchanged', async () => {
     const { stage, beat } = await setup()
     const outcomes: unknown[] = []
     for (const [at, tasks, answer] of [
@@ -109,14 +109,14 @@ describe('a heartbeat is left out', () => {
     expect(outcomes).toEqual(['begun', 'begun', 'unchanged', 'begun'])
   })
 
-  it('never for being unchanged when the operator does not want that', async () => {
+  it('never as unchanged if the operator turned that off', async () => {
     const { stage, beat } = await setup({ whenUnchanged: 'run' })
     const first = await beat()
     await stage.answerAll()
     expect([first, await beat(SLOT + 30 * MINUTE_MS), (await stage.ids()).length]).toEqual(['begun', 'begun', 2])
   })
 
-  it('when the tokens of the day are used up, which is reported once and over the next day', async () => {
+  it("when the day's tokens are used up, which is reported once and ends the next day", async () => {
     const { stage, beat } = await setup({ whenUnchanged: 'run', dailyTokens: 1_500, everyMinutes: 60 })
     const outcomes: unknown[] = []
     for (let hour = 0; hour < 15; hour += 1) {
@@ -131,7 +131,7 @@ describe('a heartbeat is left out', () => {
     ])
   })
 
-  it('when the tokens of the day are used up by the estimates for agents that report none', async () => {
+  it("when the day's tokens are used up by estimates for agents that report none", async () => {
     const { stage, beat } = await setup({ whenUnchanged: 'run', dailyTokens: 16_500, everyMinutes: 60 })
     const outcomes: unknown[] = []
     for (let hour = 0; hour < 4; hour += 1) {
@@ -146,7 +146,7 @@ describe('a heartbeat is left out', () => {
     ])
   })
 
-  it('without a channel that could reach its person', async () => {
+  it('without a channel that can reach its recipient', async () => {
     const { stage } = await setup({ to: '+4915112345678' })
     const scheduler = stage.scheduler(stage.config, ['terminal'])
     await scheduler.tick(SLOT)
@@ -157,7 +157,7 @@ describe('a heartbeat is left out', () => {
     ])
   })
 
-  it('when there is none', async () => {
+  it('when none is set up', async () => {
     const { stage } = await setup()
     await stage.scheduler(scheduleConfig()).tick(SLOT)
     expect([await stage.lastOutcome(), await stage.ids()]).toEqual([undefined, []])
@@ -192,7 +192,7 @@ describe('a check before a heartbeat', () => {
     ])
   })
 
-  it('that prints the same as at a quiet beat is nothing new', async () => {
+  it('that prints the same as at a quiet heartbeat wakes nobody', async () => {
     const { stage, beat } = await setup({ probe: ['mail-check'] })
     stage.probe = { exitCode: 0, output: '3 new mails' }
     const first = await beat()
@@ -202,7 +202,7 @@ describe('a check before a heartbeat', () => {
     expect([first, same, await beat(SLOT + HOUR_MS)]).toEqual(['begun', 'unchanged', 'begun'])
   })
 
-  it('is asked by one gateway only', async () => {
+  it('is run by only one gateway', async () => {
     const { stage, scheduler } = await setup({ probe: ['mail-check'] })
     await Promise.all([scheduler.tick(SLOT), stage.scheduler().tick(SLOT)])
     expect(stage.probed).toHaveLength(1)
@@ -224,7 +224,7 @@ describe('a heartbeat', () => {
     ])
   })
 
-  it('after one that failed is known to fail, until one goes well', async () => {
+  it('after a failed one is marked as known to fail, until one succeeds', async () => {
     const { stage, beat } = await setup()
     const known: unknown[] = []
     for (const [at, isFailing] of [
@@ -242,7 +242,7 @@ describe('a heartbeat', () => {
     expect(known).toEqual([undefined, true, true, undefined])
   })
 
-  it('by hand comes at any hour, and reports what else speaks against it', async () => {
+  it('by hand runs at any hour, and reports any other reason to skip it', async () => {
     const { stage, scheduler } = await setup({ activeHours: { from: '20:00', to: '21:00' } })
     const first = await scheduler.runHeartbeat(false)
     const busy = await scheduler.runHeartbeat(false)
@@ -268,7 +268,7 @@ describe('a heartbeat', () => {
     )
   })
 
-  it('comes by the new settings when they have changed', async () => {
+  it('follows changed settings', async () => {
     const { stage, beat } = await setup()
     stage.config.heartbeat = heartbeatSettings({ everyMinutes: 7, to: 'terminal:elsewhere' })
     const slot = Math.ceil(SLOT / (7 * MINUTE_MS)) * 7 * MINUTE_MS
@@ -294,7 +294,7 @@ describe('a heartbeat', () => {
 })
 
 describe('the state of heartbeats', () => {
-  it('is off without them', async () => {
+  it('is off if none is set up', async () => {
     const { stage } = await setup()
     expect(await heartbeatStatus(scheduleConfig(), stage.store, SLOT)).toBeUndefined()
   })
@@ -323,7 +323,7 @@ describe('the state of heartbeats', () => {
     })
   })
 
-  it('comes next tomorrow when the tokens of today are used up', async () => {
+  it("has the next one tomorrow when today's tokens are used up", async () => {
     const { stage, beat } = await setup({ dailyTokens: 1_000, activeHours: { from: '08:00', to: '20:00' } })
     await beat()
     await stage.answerAll('HEARTBEAT_OK', 1_000)

@@ -94,7 +94,7 @@ const SEASONS = process.env['SCHEDULE_SEASONS'] === 'all' ? [SPRING, AUTUMN] : [
 
 describeEngines('what is scheduled', (engine) => {
   it.each(SEASONS)(
-    'over $title happens every time once, none twice, and holds the budget',
+    'over $title happens exactly once each time, and stays within the budget',
     async ({ start, days, fewestPausedDays }) => {
       const heartbeat = {
         everyMinutes: 60,

@@ -91,7 +91,7 @@ export function describeApprovalsContract(engine: TestEngine): void {
       ]).toEqual([['a2', 'a3', 'a1'], ['a2'], ['a3', 'a1'], ['a1'], ['a2'], ['a2']])
     })
 
-    it('that have ended are shown too long if their question was delivered, until they are closed', async () => {
+    it('that have ended still show as questions if delivered, until they are closed', async () => {
       const { store, reply } = await openApprovals(engine)
       const shown = async () =>
         (await store.approvals.shownTooLong([CHANNEL], 9)).map(({ id, address }) => [id, address])

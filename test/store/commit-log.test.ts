@@ -86,7 +86,7 @@ describe('a commit', () => {
     const later = await enter(store, 'b').catch((error: unknown) => error)
     const problem = {
       code: 'store_unavailable',
-      message: 'What was written last may not be on the disk: EIO. Look after the disk, then start the gateway again.',
+      message: 'The latest changes may not be on disk: EIO. Check the disk, then restart the gateway.',
     }
     expect([first, later, await store.conversations.find('test', 'b')]).toEqual([
       expect.objectContaining(problem),

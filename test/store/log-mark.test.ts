@@ -41,14 +41,14 @@ describe('what a killed gateway left', () => {
     const before = readAll(file)
     const refused = {
       code: 'store_corrupt',
-      message: `${file}-wal is damaged or gone, and with it some of what was written last. Nothing was touched. Put a backup of the database in its place and remove ${file}-mark; or remove that file alone, to go on without what is lost.`,
+      message: `${file}-wal is damaged or missing, so some recent changes are lost. Nothing was touched. Restore a backup of the database and remove ${file}-mark, or only remove ${file}-mark to continue without them.`,
     }
     await expect(openStore({ file }, log)).rejects.toMatchObject(refused)
     await expect(openStoreReadOnly({ file }, log)).rejects.toMatchObject(refused)
     expect(readAll(file)).toEqual(before)
   })
 
-  it('is used without what is lost if the operator says so', async () => {
+  it('is used without the lost changes if the operator says so', async () => {
     const file = await killedAfter((store) => enterMany(store, 9))
     flip(`${file}-wal`, Math.floor(readFileSync(`${file}-wal`).length / 2))
     rmSync(`${file}-mark`)

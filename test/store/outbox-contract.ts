@@ -128,7 +128,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       ]).toEqual([
         [
           { ...first, ...end, attempts: 1, fence: 1, problem: 'No connection' },
-          { ...second, ...end, attempts: 0, fence: 0, problem: 'It was not sent in time.' },
+          { ...second, ...end, attempts: 0, fence: 0, problem: 'The reply was not sent in time.' },
         ],
         [],
         expect.arrayContaining(expired),
@@ -157,7 +157,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       if (isKnown) await store.outbox.expireLeases('one', 6)
       const expired = await store.outbox.expire(5 + LEASE_MS)
       expect(expired.map((delivery) => delivery.problem)).toEqual([
-        'The gateway ended while it was sent; it is not known whether it was delivered.',
+        'The gateway ended while sending this reply. It may have been delivered.',
       ])
     })
 
@@ -168,7 +168,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       if (taken) await store.outbox.settle(taken, 'undelivered', 'Nobody is there', 1)
       await store.outbox.reopen('one', 2, 20)
       const expired = await store.outbox.expire(20)
-      expect(expired.map((delivery) => delivery.problem)).toEqual(['It was not sent in time.'])
+      expect(expired.map((delivery) => delivery.problem)).toEqual(['The reply was not sent in time.'])
     })
 
     it('that expired no longer holds back the next one', async () => {

@@ -54,7 +54,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('know where they take place, as their channel has told last', async () => {
+    it('know where they take place, as their channel last reported', async () => {
       const { conversations } = (await createStage(engine)).store
       await conversations.enter({ channel: CHANNEL, address: 'room' }, 'room', 1)
       await conversations.enter({ channel: CHANNEL, address: 'thread' }, 'thread', 2)
@@ -78,7 +78,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ]).toEqual([a, a, undefined, undefined])
     })
 
-    it('have settings of their own, which can be cleared one by one', async () => {
+    it('have their own settings, which can be cleared one by one', async () => {
       const { conversations } = (await createStage(engine)).store
       await conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
       await conversations.enter({ channel: CHANNEL, address: 'b' }, 'b', 1)
@@ -588,7 +588,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       })
     })
 
-    it('tell which models an agent answered with, and which last in a conversation', async () => {
+    it('include which models an agent answered with, and which last in a conversation', async () => {
       const { store, turn } = await createTurns(engine)
       await turn('a', { told: 'first' })
       await turn('b', { told: 'second' })

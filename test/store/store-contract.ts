@@ -259,7 +259,7 @@ export function describeStoreContract(engine: TestEngine): void {
       expect([error, await raw.projects.list()]).toEqual([
         expect.objectContaining({
           code: 'store_unavailable',
-          message: expect.stringMatching(/9999-later.*newer Aetheel.*use that version, or another database/),
+          message: expect.stringMatching(/9999-later.*newer Aetheel.*use that version or another database/),
         }),
         [{ id: 'site', directory: '/srv/site', source: 'file', instance: 'site~1', createdAt: 1, updatedAt: 1 }],
       ])
@@ -294,7 +294,7 @@ export function describeStoreContract(engine: TestEngine): void {
   })
 }
 
-const UNRELEASED = /before 0\.1\.0.*move aetheel\.db .*away, or set DATABASE_URL to another database/
+const UNRELEASED = /before Aetheel 0\.1\.0.*move aetheel\.db .*away, or set DATABASE_URL to another database/
 
 /** As a version before 0.1.0 created it. */
 export async function makeUnreleased(db: Kysely<Schema>, name = '0001-core'): Promise<void> {

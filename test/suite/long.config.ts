@@ -21,7 +21,7 @@ export const LONG_TESTS = [
 
 export const SUITE_REPORTERS = ['default', './test/suite/reporter.ts']
 
-/** Started alone, these files do less. */
+/** Run directly, these files do less. */
 const SIZES = {
   CONTRACT_COMBINATIONS: 'all',
   CRASH_KILLS: '50',

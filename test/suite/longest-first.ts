@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** If one of these begins last, the other workers have nothing left to do. */
+/** If one of these started last, the other workers would idle. */
 const LONGEST = [
   'contract/backend-contract.test.ts',
   'backends/opencode/server/opencode-server-backend.test.ts',
@@ -16,7 +16,7 @@ const LONGEST = [
   'channels/whatsapp/sending.test.ts',
 ]
 
-/** The files that take longest begin first; the others in the usual order. */
+/** The slowest files start first; the others in the usual order. */
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isLong = ({ moduleId }: TestSpecification): boolean => LONGEST.some((name) => moduleId.endsWith(`/${name}`))

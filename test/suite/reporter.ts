@@ -1,10 +1,10 @@
-// For whoever runs a suite (`run.ts`): which files are slow, which failed, and with what.
+// Reports to `run.ts` which files are slow, which failed, and how.
 
 import { writeFileSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 
-/** Names the file that the report is written to. */
+/** The file that the report is written to. */
 export const REPORT_VARIABLE = 'AETHEEL_TEST_REPORT'
 
 export interface SuiteReport {

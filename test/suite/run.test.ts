@@ -8,7 +8,7 @@ const PROJECT = join(import.meta.dirname, '../..')
 const KEPT = join(PROJECT, 'test-results', 'test-suite-flaky-one.ts.txt')
 
 describe('a suite', () => {
-  it('passes if its file passes alone, and reports it as flaky', () => {
+  it('passes if its file passes when rerun, and reports it as flaky', () => {
     onTestFinished(() => rmSync(KEPT))
     expect([...run(['flaky/one']), readFileSync(KEPT, 'utf8')]).toEqual([
       0,
@@ -17,7 +17,7 @@ describe('a suite', () => {
     ])
   })
 
-  it('fails if its file fails alone too', () => {
+  it('fails if its file fails again', () => {
     expect([...run(['flaky/one'], 'never'), existsSync(KEPT)]).toEqual([1, [], false])
   })
 

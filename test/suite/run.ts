@@ -1,8 +1,8 @@
 /**
- * Runs a suite: `tsx test/suite/run.ts main|long [what vitest run takes]`.
+ * Runs a suite: `tsx test/suite/run.ts main|long [arguments of vitest run]`.
  *
- * A file that fails is run once more, alone. If it passes then, so does the suite, with a line `flaky: <file> <test>`; what
- * failed is kept in `test-results/`. More than a few such files are a failure anyway.
+ * A file that fails is rerun once, on its own. If it then passes, so does the suite, with a line `flaky: <file> <test>`; the
+ * failure is kept in `test-results/`. More than a few such files still fail the suite.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ const MOST_FLAKY_FILES = 3
 const PROJECT = join(import.meta.dirname, '../..')
 const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs')
 const RESULTS = join(PROJECT, 'test-results')
-/** Only the tests see what they mount, and it is gone with them. */
+/** Only the tests see what they mount, and it disappears with them. */
 const MAY_UNSHARE = process.platform === 'linux' && process.getuid?.() === 0
 
 const [suite = '', ...vitestArguments] = process.argv.slice(2)
@@ -31,7 +31,7 @@ async function runSuite(): Promise<number> {
 
   let exitCode = 0
   for (const file of failedFiles) {
-    console.log(`\nOnce more, alone: ${file.path}`)
+    console.log(`\nRerunning: ${file.path}`)
     const second = await vitest([file.path])
     if (second.exitCode === 0) reportFlaky(file)
     else exitCode = second.exitCode

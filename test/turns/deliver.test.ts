@@ -233,7 +233,7 @@ describe('a reply', () => {
     clock.now += EXPIRY_MS
     await look()
     await expect.poll(() => stateOf('r1')).toEqual('undelivered')
-    expect([attempts, told]).toEqual([[], [['undelivered', 'r1', 'It was not sent in time.']]])
+    expect([attempts, told]).toEqual([[], [['undelivered', 'r1', 'The reply was not sent in time.']]])
   })
 
   it('waits for the earlier ones of its conversation, and for nobody else', async () => {

@@ -273,11 +273,11 @@ describe('a message that comes in', () => {
         Object.assign(queue, {
           take: async (...args: Parameters<Queue['take']>) => {
             await Queue.prototype.take.apply(queue, args)
-            throw new GatewayError('store_unavailable', 'What was written last may not be on the disk.')
+            throw new GatewayError('store_unavailable', 'The latest changes may not be on disk.')
           },
           settle: async ({ message }: Work) => {
             settled.push(message.id)
-            throw new GatewayError('store_unavailable', 'What was written last may not be on the disk.')
+            throw new GatewayError('store_unavailable', 'The latest changes may not be on disk.')
           },
         }),
     })

@@ -70,7 +70,7 @@ describe.for(['oneshot', 'live'] as const)('the demonstration agent, %s', (mode)
     const rest = await run({ prompt: 'count to ten', sessionId })
     expect([resultOf(cut)?.failure?.reason, resultOf(rest)?.finalOutput]).toEqual([
       'cancelled',
-      expect.stringMatching(/^I was cut off at \w+, so I go on: .* ten\.$/),
+      expect.stringMatching(/^I was interrupted at \w+, so I continue: .* ten\.$/),
     ])
   })
 })

@@ -162,7 +162,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
     const words = text.slice(text.indexOf('> count')).replaceAll(/\s+/g, ' ')
     expect([await leave(chat), words, unknown]).toEqual([
       0,
-      '> count to ten I count: one, two, three, four, five, six, seven, eight, nine, ten. > one two three four five six seven',
+      '> count to ten Counting: one, two, three, four, five, six, seven, eight, nine, ten. > one two three four five six seven',
       [],
     ])
   })

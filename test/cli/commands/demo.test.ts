@@ -17,7 +17,7 @@ describe.concurrent('aetheel demo', () => {
       exitCode: 0,
       stderr: '',
       answers: [
-        expect.stringMatching(/^ada: I was cut off at \w+, so I go on: .* ten\.$/),
+        expect.stringMatching(/^ada: I was interrupted at \w+, so I continue: .* ten\.$/),
         'ada: There are 2 files here: hello.txt, notes.md. I asked a real shell.',
         'ada: Your name is Ada; you told me earlier in this session.',
         'grace: There are 2 files here: hello.txt, notes.md. I asked a real shell.',

@@ -81,11 +81,11 @@ describe.concurrent('commands that look and change', () => {
       const { exitCode, stdout, stderr } = await terminal.run(command)
       looked.push([exitCode, JSON.parse(stdout) as unknown, stderr])
     }
-    const advice = 'Start the gateway once, which brings it up to date: aetheel start'
+    const advice = 'Upgrade it by starting the gateway once: aetheel start'
     const refusal = {
       exitCode: 1,
       stdout: '',
-      stderr: `The database is of an earlier version of Aetheel. ${advice}\n`,
+      stderr: `The database is from an earlier version of Aetheel. ${advice}\n`,
     }
     expect([refused, looked]).toEqual([
       refused.map(() => refusal),
@@ -105,7 +105,7 @@ describe.concurrent('commands that look and change', () => {
     const refusal = {
       exitCode: 1,
       stdout: '',
-      stderr: expect.stringMatching(/before 0\.1\.0, which this one cannot use\..*move aetheel\.db /) as string,
+      stderr: expect.stringMatching(/before Aetheel 0\.1\.0, and this version cannot use it\..*move aetheel\.db /) as string,
     }
     expect(refused).toEqual(refused.map(() => refusal))
   })

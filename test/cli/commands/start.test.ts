@@ -101,7 +101,7 @@ describe.concurrent('aetheel start', () => {
     await gateway.exited
     expect([exitCode, stderr]).toEqual([
       1,
-      `Another gateway uses ${join(terminal.home, '.aetheel')}. Stop that one first, or give this one a directory of its own by AETHEEL_HOME.\n`,
+      `Another gateway uses ${join(terminal.home, '.aetheel')}. Stop it, or give this one another AETHEEL_HOME.\n`,
     ])
   })
 
