@@ -10,14 +10,14 @@ export default defineConfig({
     outDir: '../dist/web',
     emptyOutDir: true,
     target: 'es2022',
-    // The policy of the page allows no scripts and styles within it.
+    // The Content-Security-Policy forbids inline scripts and styles.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
   plugins: [gzip()],
 })
 
-/** Beside each file its compressed form, which the gateway sends as it is. */
+/** Writes a compressed copy next to each file, which the gateway sends as is. */
 function gzip(): Plugin {
   return {
     name: 'gzip',

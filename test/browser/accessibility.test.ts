@@ -18,9 +18,9 @@ const PAGES = [
   'first-steps',
 ]
 
-/** Accessibility problems, and where they are. */
+/** Serious accessibility problems, and where they are. */
 async function findingsOf(page: Page): Promise<string[]> {
-  // Run by the browser's console, to which the page's policy does not apply.
+  // evaluate bypasses the page's Content-Security-Policy.
   await page.evaluate(axe.source)
   const { violations } = await page.evaluate<axe.AxeResults>('axe.run()')
   return violations
@@ -28,8 +28,8 @@ async function findingsOf(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
 }
 
-describeBrowser('everybody', (browser) => {
-  it.each(['dark', 'light'] as const)('can use all pages, in the %s', async (colorScheme) => {
+describeBrowser('everyone', (browser) => {
+  it.each(['dark', 'light'] as const)('can use all pages in the %s theme', async (colorScheme) => {
     const { page, logIn, say, release, url } = await openStage(await browser(), { colorScheme })
     await page.goto(url)
     await page.getByLabel('Token').waitFor()
@@ -55,7 +55,7 @@ describeBrowser('everybody', (browser) => {
   it.each([
     { colorScheme: 'dark', width: 1280 },
     { colorScheme: 'light', width: 360 },
-  ] as const)('can talk to an agent, in the $colorScheme, on $width pixels', async ({ colorScheme, width }) => {
+  ] as const)('can talk to an agent in the $colorScheme theme, at $width pixels', async ({ colorScheme, width }) => {
     const viewport = { width, height: 740 }
     const { page, logIn, say, problems } = await openStage(await browser(), { colorScheme, viewport })
     const code = `\`\`\`ts\n// ${'long '.repeat(80)}\nconst a = 1\n\`\`\`\n\n| a | b |\n|---|---|\n| 1 | 2 |`
@@ -70,7 +70,7 @@ describeBrowser('everybody', (browser) => {
     expect([findings, wide, problems]).toEqual([[], width, []])
   })
 
-  it.each(['dark', 'light'] as const)('can choose the colours if the system is %s', async (colorScheme) => {
+  it.each(['dark', 'light'] as const)('can choose the theme if the system is %s', async (colorScheme) => {
     const { page, logIn } = await openStage(await browser(), { colorScheme })
     await logIn()
     const grounds: string[] = []
@@ -104,7 +104,7 @@ describeBrowser('everybody', (browser) => {
     expect([findings, problems]).toEqual([[], []])
   })
 
-  it('can go anywhere by the keyboard', async () => {
+  it('can go anywhere by keyboard', async () => {
     const { page, logIn, say, problems } = await openStage(await browser())
     await say('Where is the needle?')
     await logIn()
@@ -121,11 +121,11 @@ describeBrowser('everybody', (browser) => {
     await palette.getByRole('option', { name: /needle/ }).waitFor()
     await palette.getByRole('option', { name: /^Queue/ }).waitFor({ state: 'detached' })
     await page.keyboard.press('Enter')
-    await page.getByRole('region', { name: 'What was said' }).waitFor()
+    await page.getByRole('region', { name: 'Transcript' }).waitFor()
     expect([findings, problems]).toEqual([[], []])
   })
 
-  it('can read them on a narrow screen, without scrolling sideways, and reach all of them', async () => {
+  it('can reach and read all pages on a narrow screen, without scrolling sideways', async () => {
     const { page, logIn, url, say } = await openStage(await browser(), { viewport: { width: 360, height: 740 } })
     await say(steps({ text: `\`${'long'.repeat(100)}\`` }, { tool: 'Bash', input: { command: 'x'.repeat(500) } }))
     await logIn()

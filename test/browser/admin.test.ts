@@ -32,13 +32,13 @@ describeBrowser('running a gateway', (browser) => {
     await page.getByRole('link', { name: 'New project' }).click()
     const form = page.getByRole('form', { name: 'New project' })
     await form.getByLabel('Name', { exact: true }).fill('Web shop')
-    await form.getByLabel('Id').fill('../shop')
+    await form.getByLabel('ID', { exact: true }).fill('../shop')
     await form.getByRole('combobox', { name: 'Template' }).selectOption('node-typescript')
     await form.getByText('Agent and limits').click()
-    await form.getByLabel('Time limit, in seconds').fill('90')
+    await form.getByLabel('Time limit (seconds)').fill('90')
     await form.getByLabel('Model').fill('-x')
     await form.getByRole('button', { name: 'Create project' }).click()
-    await form.getByRole('alert').getByText('Not saved yet').waitFor()
+    await form.getByRole('alert').getByText('Not saved.').waitFor()
     const besideModel = await form
       .locator('.field', { has: page.getByLabel('Model') })
       .locator('.problem')
@@ -47,7 +47,7 @@ describeBrowser('running a gateway', (browser) => {
     await form.getByRole('button', { name: 'Create project' }).click()
     await form.getByRole('alert').getByText('is not a project id').waitFor()
     const typed = await form.getByLabel('Name', { exact: true }).inputValue()
-    await form.getByLabel('Id').fill('')
+    await form.getByLabel('ID', { exact: true }).fill('')
     await form.getByRole('button', { name: 'Create project' }).click()
     await page.getByRole('heading', { name: 'Web shop' }).waitFor()
     expect([besideModel, typed, await client.projects.get('web-shop'), problems.filter(isUnexpected)]).toEqual([
@@ -66,7 +66,7 @@ describeBrowser('running a gateway', (browser) => {
     await form.getByLabel('Turn limit').fill('12')
     await form.getByLabel('Allowed tools').fill('Read\nBash(git log, git diff)\n')
     await form.getByRole('button', { name: 'Save' }).click()
-    await page.getByRole('region', { name: 'The project' }).getByText('12 turns').waitFor()
+    await page.getByRole('region', { name: 'Project details' }).getByText('12 turns').waitFor()
     const { max_turns: turns, allowed_tools: tools } = await client.projects.get('shop')
     const removal = page.getByRole('region', { name: 'Remove project' })
     await removal.getByRole('button', { name: 'Remove' }).click()
@@ -134,7 +134,7 @@ describeBrowser('running a gateway', (browser) => {
     await form.getByLabel('Existing folder').check()
     await form.getByLabel('Folder', { exact: true }).fill('/usr/share')
     await form.getByRole('button', { name: 'Create project' }).click()
-    await form.getByText('Agents may work only in folders below').waitFor()
+    await form.getByText('Agents can only work in folders under').waitFor()
     expect([
       await form.locator('pre').innerText(),
       await form.getByLabel('Folder', { exact: true }).inputValue(),
@@ -164,7 +164,7 @@ describeBrowser('running a gateway', (browser) => {
     expect([(await client.queue.list()).failed, total.errors, problems]).toEqual([[], { auth: 2 }, []])
   })
 
-  it('drops nothing after a "No", even if the page is redrawn again and again', async () => {
+  it('drops nothing after a "No", however often the page is redrawn', async () => {
     const { page, client, say, logIn, problems } = await openStage(await browser())
     await say(steps({ fail: 'Invalid API key' }))
     await until(async () => (await client.queue.list()).failed.length === 1, 'a dead letter')
@@ -193,7 +193,7 @@ describeBrowser('running a gateway', (browser) => {
     await chart.getByText('Table').click()
     const cells = await chart.getByRole('row').evaluateAll((rows) => rows.map((row) => row.textContent ?? ''))
     const perDay = (await client.figures({ group: 'day' })).figures
-    await page.getByRole('combobox', { name: /^By/ }).selectOption('agent')
+    await page.getByRole('combobox', { name: /^Group by/ }).selectOption('agent')
     const errors = page.getByRole('region', { name: 'Errors by reason' }).first()
     await errors.getByText('Table').click()
     await errors.getByRole('cell', { name: 'Claude Code' }).waitFor()
@@ -223,7 +223,7 @@ describeBrowser('running a gateway', (browser) => {
       ['projects/shop', 'No conversations yet.'],
       ['agents', 'Claude Code'],
       ['queue', 'auth: Invalid API key'],
-      ['credentials', 'Your token may not open this page.'],
+      ['credentials', 'Your token does not allow this page'],
     ] as const) {
       await page.goto(`${url}/#/${path}`)
       await main.getByText(sign).first().waitFor()
@@ -240,7 +240,7 @@ describeBrowser('running a gateway', (browser) => {
     ])
   })
 
-  it('shows how each agent is logged in, and the command that puts right what is not', async () => {
+  it('shows how each agent is logged in, and the command that fixes what is missing', async () => {
     const { page, client, logIn, problems } = await openStage(await browser())
     await client.credentials.set('ANTHROPIC_API_KEY', { value: 'sk-0123456789' })
     await logIn('#/agents')
@@ -255,7 +255,7 @@ describeBrowser('running a gateway', (browser) => {
     ]).toEqual([['Ready', []], ['Not installed', ['npm install -g @google/gemini-cli']], []])
   })
 
-  it('says what comes next, and checks off what is there', async () => {
+  it('says what comes next, and checks off what is done', async () => {
     const { page, say, client, logIn, problems } = await openStage(await browser())
     await logIn('#/first-steps')
     const states = async (): Promise<string[]> => page.locator('.steps > li h2').allInnerTexts()
@@ -266,14 +266,14 @@ describeBrowser('running a gateway', (browser) => {
     await page.getByRole('button', { name: 'Refresh' }).click()
     await page.getByText('An agent has answered.').waitFor()
     expect([before, await states(), problems]).toEqual([
-      ['Install an agent Done', 'Create a project Done', 'Ask something Next', 'Connect a chat'],
-      ['Install an agent Done', 'Create a project Done', 'Ask something Done', 'Connect a chat Next'],
+      ['Install an agent Done', 'Create a project Done', 'Ask something Next', 'Connect a chat app'],
+      ['Install an agent Done', 'Create a project Done', 'Ask something Done', 'Connect a chat app Next'],
       [],
     ])
   })
 
   it.each(['dark', 'light'] as const)(
-    'can be used by everybody, %s and on a small screen',
+    'is accessible to everyone, %s and on a small screen',
     { timeout: 240_000 },
     async (colorScheme) => {
       const stage = await openStage(await browser(), {
@@ -300,7 +300,7 @@ function isUnexpected(problem: string): boolean {
   return !problem.includes('status of 400')
 }
 
-/** Of each chart, whether anything else than text and lines is drawn. */
+/** For each chart, whether it draws more than text and grid lines. */
 function colouredPixels(page: Page): Promise<boolean[]> {
   return page.locator('.chart canvas').evaluateAll((canvases) =>
     canvases.map((element) => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// A warm agent in the wire format of Claude Code: it asks before it uses its tool; told to do it
-// twice, it asks for the next when the answer was seen, but before anybody has looked for what else there is.
+// A warm agent in Claude Code's wire format that asks before it uses its tool. Told to do it twice, it asks again right
+// after the first answer, before the page has reloaded the open questions.
 
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'

@@ -6,10 +6,10 @@ const executablePath = ['chromium', 'chromium-browser', 'google-chrome']
   .map((name) => findExecutable(name, process.env['PATH'] ?? ''))
   .find((path) => path !== undefined)
 
-/** Under load a browser may take its time. */
+/** Under load, a browser may be slow. */
 const LONGEST_TEST_MS = 240_000
 
-const MISSING = 'The tests of the dashboard need Chromium in PATH (Debian: apt-get install chromium).'
+const MISSING = 'The dashboard tests need Chromium in PATH (Debian: apt-get install chromium).'
 
 /** A suite with its own browser; skipped if there is none, unless AETHEEL_TEST_BROWSER=required. */
 export function describeBrowser(title: string, suite: (browser: () => Promise<Browser>) => void): void {
@@ -24,6 +24,6 @@ export function describeBrowser(title: string, suite: (browser: () => Promise<Br
 }
 
 function launch(): Promise<Browser> {
-  // Small machines have little shared memory, and no other sandbox inside a container.
+  // Small machines have little shared memory, and Chromium's sandbox does not work in a container.
   return chromium.launch({ executablePath: executablePath ?? '', args: ['--disable-dev-shm-usage', '--no-sandbox'] })
 }

@@ -15,12 +15,12 @@ describeBrowser('conversations', (browser) => {
     const field = page.getByLabel('Message', { exact: true })
     await field.fill(steps({ text: 'First **words**. ' }, { hold: 'rest' }, { text: 'The rest.' }))
     await field.press('Enter')
-    const transcript = page.getByRole('region', { name: 'What was said' })
-    const run = transcript.getByRole('region', { name: 'What the agent does' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
+    const run = transcript.getByRole('region', { name: 'What the agent is doing' })
     await run.locator('strong', { hasText: 'words' }).waitFor()
     const streamed = await run.innerText()
     release('rest')
-    await transcript.getByRole('article', { name: 'An answer' }).getByText('The rest.').waitFor()
+    await transcript.getByRole('article', { name: 'Answer' }).getByText('The rest.').waitFor()
     const focused = await page.evaluate('document.activeElement?.tagName')
     await field.fill('Hello,')
     await field.press('Shift+Enter')
@@ -37,7 +37,7 @@ describeBrowser('conversations', (browser) => {
     ])
   })
 
-  it('keeps details open when the run ends, and opens nothing by itself', async () => {
+  it('keeps details open when the run ends, and opens nothing on its own', async () => {
     const { page, logIn, say, release, client, problems } = await openStage(await browser())
     const call = (step: number) => ({ tool: 'Bash', input: { command: `step ${step}` } })
     const think = (thinking: string) => ({
@@ -57,13 +57,13 @@ describeBrowser('conversations', (browser) => {
       ),
     )
     await logIn(`#/conversations/${id}`)
-    const transcript = page.getByRole('region', { name: 'What was said' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
     await transcript.locator('.thinking summary').click()
     const tool = transcript.locator('.tool', { hasText: 'step 44' })
     await tool.locator('summary').click()
     await tool.locator('.tool-body').waitFor()
     release('end')
-    const answers = transcript.getByRole('article', { name: 'An answer' })
+    const answers = transcript.getByRole('article', { name: 'Answer' })
     await answers.getByText('After.').waitFor()
     await expect.poll(() => transcript.locator('.past-run .tool-body').count()).toBe(2)
     const isStillOpen = await tool.locator('.tool-body').count()
@@ -72,17 +72,17 @@ describeBrowser('conversations', (browser) => {
       id,
       steps({ tool: 'Write', input: { file_path: 'c.md', content: '# Two\n' } }, { hold: 'again' }, { text: 'Again.' }),
     )
-    await transcript.getByRole('region', { name: 'What the agent does' }).locator('.diff').waitFor()
+    await transcript.getByRole('region', { name: 'What the agent is doing' }).locator('.diff').waitFor()
     release('again')
     await answers.getByText('Again.').waitFor()
     await expect.poll(() => transcript.locator('.behind').count()).toBe(2)
     expect([isStillOpen, await transcript.locator('.behind[open]').count(), problems]).toEqual([1, 1, []])
   })
 
-  it('says that there is no such conversation, whatever is wrong with its address', async () => {
+  it('reports an unknown conversation, whatever is wrong with its address', async () => {
     const { page, logIn, url, problems } = await openStage(await browser())
     await logIn('#/conversations/nonsense')
-    const alert = page.getByRole('alert').getByText('There is no such conversation, or your token may not see it.')
+    const alert = page.getByRole('alert').getByText('Conversation not found, or your token cannot access it.')
     await alert.waitFor()
     await page.goto(`${url}/#/conversations`)
     await alert.waitFor({ state: 'detached' })
@@ -100,7 +100,7 @@ describeBrowser('conversations', (browser) => {
     await field.fill('Are you there?')
     await stopGateway()
     await field.press('Enter')
-    await alert.getByText('The gateway does not answer').waitFor()
+    await alert.getByText('The gateway is not responding').waitFor()
     await startGateway()
     await page.reload()
     const kept = await field.inputValue()
@@ -109,7 +109,7 @@ describeBrowser('conversations', (browser) => {
     expect([kept, await field.inputValue(), await alert.count(), problems]).toEqual(['Are you there?', '', 0, []])
   })
 
-  it('shows what a person typed to the character, and runs commands', async () => {
+  it('shows what a person typed exactly as typed, and runs commands', async () => {
     const { page, logIn, say, client, problems } = await openStage(await browser())
     const typed = 'Why $HOME/__init__.py, ~foo~ here?\n# no heading\n  <b>'
     const id = await say(typed)
@@ -180,11 +180,11 @@ describeBrowser('conversations', (browser) => {
     ])
   })
 
-  it('keeps what was said when a run is stopped, and retries that and a failed one', async () => {
+  it('keeps the output of a stopped run, and retries it and a failed one', async () => {
     const { page, logIn, say, release, client, problems } = await openStage(await browser())
     const id = await say(steps({ text: 'On it. ' }, { hold: 'luck' }, { text: 'And done.' }))
     await logIn(`#/conversations/${id}`)
-    const transcript = page.getByRole('region', { name: 'What was said' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
     await transcript.getByText('On it.', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
     await transcript.getByText('Stopped', { exact: true }).waitFor()
@@ -192,21 +192,21 @@ describeBrowser('conversations', (browser) => {
     await transcript.getByRole('region', { name: 'What the agent did' }).getByText('On it.').waitFor()
     release('luck')
     await transcript.getByRole('button', { name: 'Retry' }).click()
-    await transcript.getByRole('article', { name: 'An answer' }).getByText('And done.').waitFor()
+    await transcript.getByRole('article', { name: 'Answer' }).getByText('And done.').waitFor()
     await client.conversations.send(id, steps({ fail: 'Not logged in', unless: 'login' }, { text: 'It worked out.' }))
     await transcript.getByText('Failed', { exact: true }).waitFor()
     release('login')
     await transcript.getByRole('button', { name: 'Retry' }).last().click()
-    await transcript.getByRole('article', { name: 'An answer' }).getByText('It worked out.').waitFor()
+    await transcript.getByRole('article', { name: 'Answer' }).getByText('It worked out.').waitFor()
     expect(problems).toEqual([])
   })
 
-  it('keeps what was said and why it failed when a retry is dropped', async () => {
+  it('keeps the output and the error when a retry is dropped', async () => {
     const { page, logIn, say, client, problems } = await openStage(await browser())
     const id = await say(steps({ text: 'Half of it. ' }, { fail: 'Overloaded, try again later' }))
     await expect.poll(async () => (await client.conversations.get(id)).state).toBe('waiting')
     await logIn(`#/conversations/${id}`)
-    const transcript = page.getByRole('region', { name: 'What was said' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
     await page.getByRole('button', { name: 'Stop' }).click()
     await transcript.getByText('Stopped').waitFor()
     const did = transcript.getByRole('region', { name: 'What the agent did' })
@@ -218,11 +218,11 @@ describeBrowser('conversations', (browser) => {
     expect([await transcript.getByRole('button', { name: 'Retry' }).count(), problems]).toEqual([1, []])
   })
 
-  it('shows a question once, in its place, and nothing of it when it was answered', async () => {
+  it('shows a question once, in its place, and removes it once answered', async () => {
     const { page, logIn, say, problems } = await openStage(await browser(), { settings: ASKING })
     const id = await say('Do it twice')
     await logIn(`#/conversations/${id}`)
-    const transcript = page.getByRole('region', { name: 'What was said' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
     const question = transcript.getByRole('region', { name: 'Claude Code wants to run a command' })
     const seen: string[] = []
     for (const command of ['npm install', 'npm test']) {
@@ -230,7 +230,7 @@ describeBrowser('conversations', (browser) => {
       seen.push(await page.getByRole('main').innerText())
       await question.getByRole('button', { name: 'Allow', exact: true }).click()
     }
-    await transcript.getByRole('article', { name: 'An answer' }).getByText('It is installed.').waitFor()
+    await transcript.getByRole('article', { name: 'Answer' }).getByText('It is installed.').waitFor()
     const [first = ''] = seen
     expect([
       first.split('npm install').length - 1,
@@ -242,7 +242,7 @@ describeBrowser('conversations', (browser) => {
     ]).toEqual([1, false, true, 0, false, []])
   })
 
-  it('shows the changed files beside the conversation, also when the run has ended', async () => {
+  it('shows the changed files next to the conversation, even after the run has ended', async () => {
     const { page, logIn, say, release, problems } = await openStage(await browser())
     const edit = { file_path: 'src/a.ts', old_string: 'const a = 1\nkeep()', new_string: 'const a = 2\nkeep()' }
     const write = { file_path: 'b.md', content: '# One\n' }
@@ -256,13 +256,13 @@ describeBrowser('conversations', (browser) => {
       ),
     )
     await logIn(`#/conversations/${id}`)
-    const run = page.getByRole('region', { name: 'What the agent does' })
+    const run = page.getByRole('region', { name: 'What the agent is doing' })
     await run.getByText('Before.').waitFor()
     const inRun = await run.locator('.diff .removed').allInnerTexts()
     const changes = page.getByRole('complementary', { name: 'Changes' })
     await changes.getByText('2 files changed').waitFor()
     release('end')
-    await page.getByRole('article', { name: 'An answer' }).getByText('After.').waitFor()
+    await page.getByRole('article', { name: 'Answer' }).getByText('After.').waitFor()
     await changes.locator('summary', { hasText: 'a.ts' }).click()
     await changes.locator('.removed').waitFor()
     const inRail = await changes.locator('.removed').allInnerTexts()
@@ -277,7 +277,7 @@ describeBrowser('conversations', (browser) => {
     ])
   })
 
-  it('is renamed in its place, pinned, archived and deleted', async () => {
+  it('is renamed in place, pinned, archived and deleted', async () => {
     const { page, logIn, say, client, problems } = await openStage(await browser())
     const id = await say('Hello')
     await expect.poll(async () => (await client.conversations.get(id)).state).toBe('idle')
@@ -305,7 +305,7 @@ describeBrowser('conversations', (browser) => {
     expect([isPinned, isArchived, conversations, problems]).toEqual([true, true, [], []])
   })
 
-  it('continues here what was begun elsewhere, in the same session', async () => {
+  it('continues a conversation of another channel, in the same session', async () => {
     const { page, logIn, client, site, problems } = await openStage(await browser())
     await client.execute('site', { prompt: steps({ text: 'Noted.' }) })
     const find = async () => (await client.conversations.list({ channel: 'http' })).conversations[0]
@@ -321,13 +321,13 @@ describeBrowser('conversations', (browser) => {
     expect([second?.isResumed, second?.sessionId === first?.sessionId, problems]).toEqual([true, true, []])
   })
 
-  it('lets an agent go on that has paused, and offers it no more afterwards', async () => {
+  it('continues a paused agent, and does not offer it again', async () => {
     const { page, logIn, say, problems } = await openStage(await browser())
     const id = await say(steps({ text: 'Half of it.' }, { pause: true }))
     await logIn(`#/conversations/${id}`)
-    const transcript = page.getByRole('region', { name: 'What was said' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
     await transcript.getByText('Paused after 25 steps, the limit for one message.').waitFor()
-    const half = await transcript.getByRole('article', { name: 'An answer' }).innerText()
+    const half = await transcript.getByRole('article', { name: 'Answer' }).innerText()
     const button = transcript.getByRole('button', { name: 'Continue' })
     await button.click()
     await transcript.getByText('You said: Continue where you stopped.').waitFor()
@@ -338,7 +338,7 @@ describeBrowser('conversations', (browser) => {
     const { page, logIn, say, site, client, problems } = await openStage(await browser())
     const id = await say('One')
     await logIn(`#/conversations/${id}`)
-    const transcript = page.getByRole('region', { name: 'What was said' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
     const tell = async (text: string): Promise<void> => {
       await page.getByLabel('Message', { exact: true }).fill(text)
       await page.getByLabel('Message', { exact: true }).press('Enter')
@@ -379,7 +379,7 @@ describeBrowser('conversations', (browser) => {
     const { page, logIn, client, problems } = await openStage(await browser())
     const { id } = await client.conversations.create()
     await logIn(`#/conversations/${id}`)
-    await page.getByText('Nothing here yet').waitFor()
+    await page.getByText('No messages yet').waitFor()
     await page.getByRole('button', { name: 'Agent and session' }).click()
     const choices = page.locator('.chat-choices')
     const chosen = async (value: (details: ConversationDetails) => unknown, wanted: unknown): Promise<void> => {
@@ -391,7 +391,7 @@ describeBrowser('conversations', (browser) => {
     await chosen((details) => details.agent_provider, 'codex')
     await choices.getByLabel(/^Project/).selectOption('site')
     await page.getByText('site · Web', { exact: true }).waitFor()
-    await choices.getByLabel(/^Project/).selectOption('Where it began')
+    await choices.getByLabel(/^Project/).selectOption('Where it started')
     await chosen((details) => details.project_id, null)
     await page.getByText('Web', { exact: true }).waitFor()
     expect(problems).toEqual([])
@@ -406,8 +406,8 @@ describeBrowser('conversations', (browser) => {
     await client.conversations.send(id, steps({ text: 'y', times: 600_000 }))
     await expect.poll(async () => (await client.conversations.get(id)).state).toBe('idle')
     await logIn(`#/conversations/${id}`)
-    const transcript = page.getByRole('region', { name: 'What was said' })
-    await transcript.getByText('more characters after this').first().waitFor()
+    const transcript = page.getByRole('region', { name: 'Transcript' })
+    await transcript.getByText('more characters not shown').first().waitFor()
     await transcript.getByText('Worked for').first().click()
     const run = transcript.getByRole('region', { name: 'Attempt 1' })
     await run.getByText(`of ${STEPS + 2} · `).waitFor()
@@ -428,7 +428,7 @@ describeBrowser('conversations', (browser) => {
     ])
   }, 120_000)
 
-  it('finds words in everything that was said, and marks them', async () => {
+  it('finds words in all messages, and marks them', async () => {
     const { page, logIn, say, client, problems } = await openStage(await browser())
     await say('The needle is in the haystack')
     const other = await say('Nothing of that kind')
@@ -445,7 +445,7 @@ describeBrowser('conversations', (browser) => {
     expect([marked.toSorted(), count, problems]).toEqual([['haystack', 'needle'], 1, []])
   })
 
-  it('lists any number of conversations, of which only those in sight are in the page', async () => {
+  it('lists any number of conversations, with only the visible ones in the DOM', async () => {
     const { page, logIn, store, problems } = await openStage(await browser())
     await store.transaction(async (tables) => {
       for (let number = 1; number <= LISTED; number += 1) {
@@ -465,10 +465,10 @@ describeBrowser('conversations', (browser) => {
   it('loads earlier messages on request, and shows no more than needed', async () => {
     const { page, logIn, client, say, release, problems } = await openStage(await browser())
     const id = await say(steps({ hold: 'all' }))
-    // Waiting messages are in the transcript: nobody needs to answer them.
+    // Waiting messages are in the transcript too, so no answers are needed.
     for (let number = 1; number <= WAITING; number += 1) await client.conversations.send(id, `Message ${number}.`)
     await logIn(`#/conversations/${id}`)
-    const transcript = page.getByRole('region', { name: 'What was said' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
     await transcript.getByText(`Message ${WAITING}.`).waitFor()
     const isThere = await transcript.getByText('Message 5.').count()
     await page.getByRole('button', { name: 'Show earlier messages' }).click()
@@ -498,9 +498,9 @@ describeBrowser('conversations', (browser) => {
 })
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
-/** Each is two events. */
+/** Two events each. */
 const STEPS = 2480
 const WAITING = 45
 const LISTED = 150
-/** Of a row, as styles/conversation.css has it. */
+/** As in styles/conversation.css. */
 const ROW_PX = 60

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// An agent in the wire format of Claude Code that plays the work of the pictures in docs/images.
+// An agent in Claude Code's wire format that plays the work shown in docs/images.
 
 import { randomUUID } from 'node:crypto'
 import { text } from 'node:stream/consumers'
@@ -30,7 +30,7 @@ const SCENES = {
       'The file src/cart.ts has been updated.',
     )
     assistant({ type: 'tool_use', id: 'tests', name: 'Bash', input: { command: 'npm test -- cart' } })
-    // Until it is stopped.
+    // Runs until it is stopped.
     setInterval(() => {}, 60_000)
   },
   'Fix the total': () => {

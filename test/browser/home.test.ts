@@ -8,7 +8,7 @@ import { ASKING, openStage } from './stage.js'
 const ready = (page: Page): Promise<void> => page.getByRole('heading', { name: 'What are we working on?' }).waitFor()
 
 describeBrowser('home', (browser) => {
-  it('lets in only with the token, and forgets it at logout', async () => {
+  it('logs in only with the token, and forgets it at logout', async () => {
     const { page, url, logIn, problems } = await openStage(await browser())
     await page.goto(url)
     await page.getByLabel('Token').fill('aet_nobody_made_this')
@@ -26,7 +26,7 @@ describeBrowser('home', (browser) => {
     expect([refused, cookie, shownName, problems]).toEqual([expect.stringContaining('token'), '', 'admin token', []])
   })
 
-  it('lets in by a link once, and leaves its code nowhere in the browser', async () => {
+  it('logs in by link, once, and leaves its code nowhere in the browser', async () => {
     const { page, url, loginLink, problems } = await openStage(await browser())
     const link = loginLink()
     const asked: string[] = []
@@ -38,7 +38,7 @@ describeBrowser('home', (browser) => {
     await ready(page)
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByLabel('Token').waitFor()
-    // The page is there already: only what stands behind the # changes.
+    // The page is already open, so only the fragment changes.
     await page.goto(link)
     await page.getByText('This link was used already, or is too old.').waitFor()
     await page.goto(loginLink())
@@ -47,7 +47,7 @@ describeBrowser('home', (browser) => {
     expect([shown, asked.filter((request) => request.includes(code)), problems]).toEqual([`${url}/#/home`, [], []])
   })
 
-  it('opens pages by the addresses they had before', async () => {
+  it('opens pages by their former addresses', async () => {
     const { page, url, logIn, problems } = await openStage(await browser())
     await logIn('#/figures?days=7')
     await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor()
@@ -56,7 +56,7 @@ describeBrowser('home', (browser) => {
     expect(problems).toEqual([])
   })
 
-  it('begins a conversation, shows what runs and what has failed, and stops a run', async () => {
+  it('begins a conversation, shows what is running and what failed, and stops a run', async () => {
     const { page, logIn, say, client, problems } = await openStage(await browser())
     const failed = await say(steps({ fail: 'Invalid API key · Please run /login' }))
     await client.conversations.update(failed, { title: 'Deploy it' })
@@ -65,7 +65,7 @@ describeBrowser('home', (browser) => {
     const field = page.getByLabel('Message', { exact: true })
     await field.fill(steps({ tool: 'Bash', input: { command: 'npm test' } }, { hold: 'never' }))
     await field.press('Enter')
-    await page.getByRole('region', { name: 'What the agent does' }).getByText('Run command:').waitFor()
+    await page.getByRole('region', { name: 'What the agent is doing' }).getByText('Run command:').waitFor()
     await page.getByRole('link', { name: 'Home', exact: true }).click()
     const running = page.getByRole('region', { name: 'Running' })
     await running.getByText('Run command: npm test').waitFor()
@@ -88,7 +88,7 @@ describeBrowser('home', (browser) => {
     const refused = await say('Install it')
     await question.getByRole('button', { name: 'Deny with a reason' }).click()
     await question.getByLabel('What to do instead').fill('Not today.')
-    await question.getByRole('button', { name: 'Deny and tell' }).click()
+    await question.getByRole('button', { name: 'Deny and send' }).click()
     const answers = []
     for (const conversation of [id, refused]) {
       await expect.poll(async () => (await client.conversations.get(conversation)).state).toBe('idle')
@@ -99,7 +99,7 @@ describeBrowser('home', (browser) => {
     expect([answers, problems]).toEqual([['It is installed.', expect.stringContaining('Not today.')], []])
   })
 
-  it('tells when a conversation that was opened ends while one looks elsewhere', async () => {
+  it('notifies when an opened conversation ends while another page is open', async () => {
     const { page, logIn, say, release, problems } = await openStage(await browser())
     const id = await say(steps({ text: 'On it. ' }, { hold: 'end' }, { text: 'Done.' }))
     await logIn(`#/conversations/${id}`)
@@ -108,7 +108,7 @@ describeBrowser('home', (browser) => {
     await page.getByRole('heading', { name: 'Queue' }).waitFor()
     release('end')
     await page.getByRole('status', { name: 'Notifications' }).getByText('Answered').click()
-    await page.getByRole('article', { name: 'An answer' }).getByText('Done.').waitFor()
+    await page.getByRole('article', { name: 'Answer' }).getByText('Done.').waitFor()
     expect(problems).toEqual([])
   })
 
@@ -118,12 +118,12 @@ describeBrowser('home', (browser) => {
     await say(steps({ text: 'Before the end. ' }, { hold: 'restart' }, { text: 'After the start.' }))
     await page.getByText('Before the end.', { exact: true }).waitFor()
     await stopGateway()
-    await page.getByText('The gateway does not answer').waitFor()
+    await page.getByText('The gateway is not responding').waitFor()
     await page.getByText('Reconnecting…').waitFor()
     await startGateway()
     await page.getByText('Live', { exact: true }).waitFor()
     release('restart')
     await page.getByRole('region', { name: 'Running' }).waitFor({ state: 'detached' })
-    expect([await page.getByText('The gateway does not answer').count(), problems]).toEqual([0, []])
+    expect([await page.getByText('The gateway is not responding').count(), problems]).toEqual([0, []])
   })
 })

@@ -19,7 +19,7 @@ describeBrowser('agents that write what they should not', (browser) => {
     const { page, logIn, say, release, problems } = await openStage(await browser())
     const id = await say(steps({ text: HTML }, { tool: 'Bash', input: { command: HTML } }, { hold: 'look' }))
     await logIn(`#/conversations/${id}`)
-    const run = page.getByRole('region', { name: 'What the agent does' })
+    const run = page.getByRole('region', { name: 'What the agent is doing' })
     await run.getByText('window.hacked = 1').first().waitFor()
     await run.getByText('click', { exact: true }).click()
     await run.locator('.tool summary').click()
@@ -30,7 +30,7 @@ describeBrowser('agents that write what they should not', (browser) => {
     expect([done, planted, problems]).toEqual([null, 0, []])
   })
 
-  it('do not hold up the page by a huge line', async () => {
+  it('do not block the page with a huge line', async () => {
     const { page, logIn, client, problems } = await openStage(await browser())
     const { id } = await client.conversations.create()
     await logIn(`#/conversations/${id}`)
@@ -43,7 +43,7 @@ describeBrowser('agents that write what they should not', (browser) => {
     expect([shown < 100_000, problems]).toEqual([true, []])
   })
 
-  it(`do not hold it up by ${EVENTS} events, of which the last are shown`, async () => {
+  it(`do not block it with ${EVENTS} events, of which the last are shown`, async () => {
     const { page, logIn, client, release, problems } = await openStage(await browser())
     const { id } = await client.conversations.create()
     await logIn(`#/conversations/${id}`)

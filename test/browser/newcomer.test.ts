@@ -7,7 +7,7 @@ const ENTER = '\r'
 const CTRL_C = '\u0003'
 
 describeBrowser('a newcomer', (browser) => {
-  it('comes from an empty home to a streamed answer with one command, one key per question and one message', async (test) => {
+  it('gets from an empty home to a streamed answer with a command, a key per question and a message', async (test) => {
     const gateway = new Terminal(test).openAtTerminal([], { AGENT_MODE: 'auto' })
     for (const question of ['Which agent', 'What may the agent do', 'Which directory', 'on Discord?']) {
       await gateway.printed(question)
@@ -20,9 +20,9 @@ describeBrowser('a newcomer', (browser) => {
     const field = page.getByLabel('Message', { exact: true })
     await field.fill('hello')
     await field.press('Enter')
-    const transcript = page.getByRole('region', { name: 'What was said' })
-    await transcript.getByRole('region', { name: 'What the agent does' }).getByText('I am').waitFor()
-    const answer = transcript.getByRole('article', { name: 'An answer' })
+    const transcript = page.getByRole('region', { name: 'Transcript' })
+    await transcript.getByRole('region', { name: 'What the agent is doing' }).getByText('I am').waitFor()
+    const answer = transcript.getByRole('article', { name: 'Answer' })
     await answer.getByText('there is no model behind me').waitFor()
     gateway.press(CTRL_C)
     await gateway.exited

@@ -6,7 +6,7 @@ export interface PastRun {
   at: number
   tookMs: number
   textAfterMs: number
-  /** Of one that did not fail, null. */
+  /** Null if it did not fail. */
   failure: 'rate_limit' | 'timeout' | 'auth' | null
   backend: string
   projectId: string
@@ -22,7 +22,7 @@ const PLACES = [
   { backend: 'claude', projectId: 'shop', runsADay: 4 },
 ]
 
-/** Weeks of plausible work, the same each time. Contract: the first two of each seven days are empty. */
+/** Weeks of plausible work, the same each time. Contract: the first two of every seven days are empty. */
 export function pastRuns(days: number, now: number): PastRun[] {
   const random = numbersFrom(7)
   const today = now - (now % DAY_MS)
@@ -48,7 +48,7 @@ export function pastRuns(days: number, now: number): PastRun[] {
   })
 }
 
-/** Stores them as past runs. The gateway serves no terminal, so it leaves them alone. */
+/** Stores them as past runs of the terminal channel, which this gateway does not serve, so that it ignores them. */
 export async function storePastRuns(store: Store, runs: PastRun[]): Promise<void> {
   await store.transaction(async (tables) => {
     for (const run of runs.toSorted((a, b) => a.at - b.at)) await storeRun(tables, run)

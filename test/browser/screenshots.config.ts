@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import base from '../../vitest.config.js'
 
-/** One file that is not a test. */
+/** Runs one file that is not a test. */
 export default defineConfig({
   ...base,
   root: fileURLToPath(new URL('../..', import.meta.url)),

@@ -1,4 +1,4 @@
-// The pictures of the documentation, and every page in both themes on two widths: npm run screenshots
+// Takes the documentation's pictures, and every page in both themes at two widths: npm run screenshots
 
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync, statSync } from 'node:fs'
@@ -14,11 +14,11 @@ import { pastRuns, storePastRuns } from './past-runs.js'
 import { ASKING, newPage, openStage } from './stage.js'
 
 const IMAGES = fileURLToPath(new URL('../../docs/images', import.meta.url))
-/** Of all pages, to be looked at. */
+/** Pictures of all pages, for review. */
 const GALLERY = fileURLToPath(new URL('../../dist/screenshots', import.meta.url))
 const AGENT = fileURLToPath(new URL('demo-agent.mjs', import.meta.url))
 const DAYS = 30
-/** Of one picture. */
+/** Per picture. */
 const MOST_BYTES = 150_000
 
 const LISTED = [
@@ -35,7 +35,7 @@ const LISTED = [
   'first-steps',
 ]
 
-/** Hides the directory of the projects. */
+/** Replaces the projects' temporary directory in all text. */
 const HIDE_PLACE = `([place, name]) => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(place, name)
@@ -83,7 +83,7 @@ describeBrowser('pictures', (browser) => {
     const take = async (name: string, path: string, sign: string): Promise<void> => {
       await page.goto(`${url}/#/${path}`)
       await page.getByRole('main').getByText(sign).first().waitFor()
-      // For drawing, and for requests after that.
+      // Leaves time for drawing, and for later requests.
       await page.waitForTimeout(2_000)
       await hidePlace(page)
       await page.screenshot({ path: `${IMAGES}/${name}.png` })
@@ -119,7 +119,7 @@ describeBrowser('pictures', (browser) => {
           await hidePlace(look.page)
           await look.page.screenshot({ path: join(GALLERY, `${name}-${colorScheme}-${width}.png`) })
         }
-        // What waits for a person, in a gateway whose agent asks.
+        // Open questions, in a gateway whose agent asks.
         await look.page.goto(`${asking.url}/#/home`)
         await look.page.getByLabel('Token').fill(asking.token)
         await look.page.getByRole('button', { name: 'Log in' }).click()

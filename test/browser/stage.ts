@@ -9,34 +9,34 @@ import { serve } from '../service/routes/served.js'
 import { release } from '../kit/steps-agent.js'
 import { Place, tokenFor } from '../service/routes/stage.js'
 
-/** Asks before it uses its tool. */
+/** An agent that asks before it uses its tool. */
 export const ASKING = {
   backendCliPath: fileURLToPath(new URL('asking-agent.mjs', import.meta.url)),
   agentMode: 'live',
   agentPermissions: 'ask',
 }
 
-/** Under load a page may take its time. */
+/** Under load, a page may be slow. */
 const LONGEST_MS = 60_000
 
-/** Console messages of requests that are meant to fail: before the login, and while there is no gateway. */
+/** Console messages of requests that are meant to fail: before login, and while the gateway is down. */
 const EXPECTED =
   /status of (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/
 
 interface PageOptions {
   viewport?: { width: number; height: number }
   colorScheme?: 'dark' | 'light'
-  /** For a script of the test itself, such as axe. */
+  /** Allows the test's own scripts, such as axe. */
   bypassCSP?: boolean
 }
 
 interface StageOptions extends PageOptions {
   settings?: object
-  /** Of the token that the page gets. */
+  /** The scope of the page's token. */
   scope?: Scope
 }
 
-/** A page that knows nothing yet, and what goes wrong in it. */
+/** A fresh page, and the problems in its console. */
 export async function newPage(browser: Browser, options: PageOptions = {}) {
   const { viewport = { width: 1280, height: 900 }, colorScheme = 'dark', bypassCSP = false } = options
   const context = await browser.newContext({ viewport, colorScheme, bypassCSP })
@@ -46,7 +46,7 @@ export async function newPage(browser: Browser, options: PageOptions = {}) {
   return { page, problems: problemsOf(page) }
 }
 
-/** A gateway on a port that it keeps when it is started again, and a page that has not logged in. */
+/** A gateway that keeps its port when restarted, and a page that is not logged in. */
 export async function openStage(browser: Browser, options: StageOptions = {}) {
   const { settings = {}, scope = 'admin', ...look } = options
   const place = new Place({ httpPort: await freePort(), ...settings })
@@ -65,7 +65,7 @@ export async function openStage(browser: Browser, options: StageOptions = {}) {
     store: gateway.gateway.store,
     site: place.site,
     release: (name: string) => release(place.site, name),
-    /** By the form, as a person does. */
+    /** Through the form, as a person does. */
     logIn: async (path = '') => {
       await page.goto(`${url}/${path}`)
       await page.getByLabel('Token').fill(token)
@@ -76,7 +76,7 @@ export async function openStage(browser: Browser, options: StageOptions = {}) {
     startGateway: async () => {
       gateway = await serve(place)
     },
-    /** Begins a conversation in the project `site`, and says something in it. */
+    /** Starts a conversation in the project `site` with this message. */
     say: async (text: string): Promise<string> => {
       const { id } = await gateway.client.conversations.create({ project_id: 'site' })
       await gateway.client.conversations.send(id, text)

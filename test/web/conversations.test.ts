@@ -10,8 +10,8 @@ import { asNow, type Listed } from '../../web/src/conversations/use-conversation
 
 const MOST_SHOWN = 120
 
-describe('the window over a transcript', () => {
-  it('has the latest at its end, with what came in the meantime', () => {
+describe('the transcript window', () => {
+  it('ends with the latest entries, including new ones', () => {
     const held = withLatest(EMPTY_WINDOW, pageOf(1, 10))
     const grown = withLatest(held, pageOf(6, 12))
     expect([numbersOf(grown), grown.before, grown.isBehind]).toEqual([range(1, 12), 1, false])
@@ -30,7 +30,7 @@ describe('the window over a transcript', () => {
     expect([numbersOf(later), later.before]).toEqual([range(40, 50), 40])
   })
 
-  it('lets go of the latest when it has gone far back, and of the oldest when it is at the end', () => {
+  it('drops the latest entries far back, and the oldest at the end', () => {
     const far = range(0, 9).reduce(
       (held, step) => withOlder(held, pageOf(1 + (9 - step) * 20, (10 - step) * 20)),
       EMPTY_WINDOW,
@@ -55,13 +55,13 @@ describe('the window over a transcript', () => {
     ])
   })
 
-  it('shows fewer when they are long, and one however long it is', () => {
+  it('shows fewer entries if they are long, but at least one', () => {
     const long = (number: number): TranscriptEntry => ({ ...entryOf(number), text: 'x'.repeat(2_000_000) })
     const { entries } = withLatest(EMPTY_WINDOW, { entries: range(1, 60).toReversed().map(long), next: null })
     expect([entries.length, entries.at(-1)?.number]).toEqual([20, 60])
   })
 
-  it('is in order, without doubles and bounded, whatever pages come', () => {
+  it('is in order, bounded and without duplicates, whatever pages come', () => {
     const page = fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1, max: 200 }))
     fc.assert(
       fc.property(fc.array(page, { maxLength: 12 }), (pages) => {
@@ -79,7 +79,7 @@ describe('the window over a transcript', () => {
 })
 
 describe('drafts', () => {
-  it('are kept for each conversation, with one key until the text is another', () => {
+  it('are kept per conversation, with the same key until the text changes', () => {
     const { drafts } = makeDrafts()
     const written = drafts.change('a', 'Hello')
     drafts.change('b', 'You')
@@ -89,7 +89,7 @@ describe('drafts', () => {
     expect([again, changed.key === written.key, drafts.get('b').text]).toEqual([written, false, ''])
   })
 
-  it('know the conversation begun with them, until they are empty', () => {
+  it('remember the conversation created for them, until they are empty', () => {
     const { drafts } = makeDrafts()
     const begun = { id: 'c1', wanted: { project_id: 'site' } }
     const written = drafts.change('new', 'Hello')
@@ -125,7 +125,7 @@ describe('drafts', () => {
 })
 
 describe('what cannot be sent', () => {
-  it('is a text that is too long', () => {
+  it('is text that is too long', () => {
     expect(problemOf('x'.repeat(1_000_001))).toContain('a million characters')
   })
 })
@@ -159,13 +159,13 @@ describe('what is being typed', () => {
 })
 
 describe('the words of a search', () => {
-  it('are marked wherever they stand, in any case', () => {
+  it('are marked wherever they are, ignoring case', () => {
     expect(piecesOf('The Parser parses (a|b)', 'parse (A|b)').filter(({ isFound }) => isFound)).toEqual(
       ['Parse', 'parse', '(a|b)'].map((text) => ({ text, isFound: true })),
     )
   })
 
-  it('change nothing of the text', () => {
+  it('leave the text unchanged', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (text, query) => {
         const pieces = piecesOf(text, query)
@@ -212,7 +212,7 @@ function numbersOf({ entries }: { entries: TranscriptEntry[] }): number[] {
   return entries.map(({ number }) => number)
 }
 
-/** As the gateway answers it: latest first. */
+/** As the gateway returns it: latest first. */
 function pageOf(first: number, last: number) {
   return { entries: range(first, last).toReversed().map(entryOf), next: first }
 }

@@ -3,7 +3,7 @@ import { formProblems } from '../../web/src/form-problems.js'
 
 const FIELDS = ['model', 'allowed_tools', 'git.url']
 
-it('stand beside the fields they are about', () => {
+it('are shown next to their fields', () => {
   const problems = [
     { path: 'allowed_tools.0', message: 'invalid tool' },
     { path: 'allowed_tools.1', message: 'invalid, too' },
@@ -11,14 +11,14 @@ it('stand beside the fields they are about', () => {
   ]
   const { words, of } = formProblems({ error: 'Invalid request.', problems }, FIELDS)
   expect([words, of('allowed_tools'), of('git.url'), of('model')]).toEqual([
-    'Not saved yet: see the marked fields.',
+    'Not saved. Check the marked fields.',
     'invalid tool; invalid, too',
     'too long',
     undefined,
   ])
 })
 
-it('stand above when one of them is about something else, or about no field', () => {
+it('are shown above the form if one is about something else, or about no field', () => {
   const problems = [{ path: 'pod.name', message: 'is not valid' }]
   expect([
     formProblems({ error: 'pod.name: is not valid', problems }, FIELDS).words,

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { formatBytes, formatCount, formatDuration, formatMoney, formatRelative } from '../../web/src/format.js'
 import { hrefOf, parseHash } from '../../web/src/router.js'
 
-it('says lengths of time, money, counts and distances as people do', () => {
+it('formats durations, money, counts and relative times for people', () => {
   expect([
     [0, 850, 4200, 59_999, 200_000, 7_500_000].map(formatDuration),
     [0, 0.0042, 0.25, 12.5].map(formatMoney),
@@ -18,7 +18,7 @@ it('says lengths of time, money, counts and distances as people do', () => {
   ])
 })
 
-it('reads what stands in the address bar, whatever that is', () => {
+it('parses whatever is in the address bar', () => {
   const read = ['', '#/usage?days=7', '#/conversations/a%2Fb?q=x', '#//%E0%A4%A', hrefOf('projects', 'a/b')].map(
     (hash) => {
       const { page, parts, query } = parseHash(hash)

@@ -45,7 +45,7 @@ function event(told: RunEvent): ActivityEvent {
   return { name: 'event', data: { ...told, conversation_id: 'c1', message_id: 'm1' } }
 }
 
-/** A store whose stored events come when they are let go. */
+/** A store whose stored events arrive when the test releases them. */
 function setup(stored: RunEvent[]) {
   const asked: number[] = []
   let letGo = (): void => {}
@@ -78,7 +78,7 @@ function setup(stored: RunEvent[]) {
 }
 
 describe('current activity', () => {
-  it('is shown in order, even if its beginning comes later than its end', async () => {
+  it('is shown in order, even if its beginning arrives after its end', async () => {
     const { store, text, letGo } = setup([output(1), output(2), output(3)])
     store.take(snapshot(2))
     store.take(event(output(3)))
@@ -88,7 +88,7 @@ describe('current activity', () => {
     expect([before, text()]).toEqual([[], ['1 2 3 4 ']])
   })
 
-  it('continues after a break from where it was', async () => {
+  it('continues where it was after a lost connection', async () => {
     const { store, asked, text, letGo } = setup([1, 2, 3, 4, 5].map(output))
     store.take(snapshot(0))
     store.take(event(output(1)))
@@ -109,7 +109,7 @@ describe('current activity', () => {
     ])
   })
 
-  it('forgets runs that ended while nobody listened, and keeps those it saw end', () => {
+  it('forgets runs that ended while disconnected, and keeps those it saw end', () => {
     const { store } = setup([])
     store.take(snapshot(0))
     store.take(event(END))
@@ -120,7 +120,7 @@ describe('current activity', () => {
     expect([[...conversations.keys()], [...turns.keys()]]).toEqual([['c1'], ['m1']])
   })
 
-  it('keeps no more than some, however many come', () => {
+  it('is bounded, however much happens', () => {
     const { store } = setup([])
     for (let count = 0; count < 1000; count++) {
       const id = `c${count}`

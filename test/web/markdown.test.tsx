@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { markdownNodes, safeUrl } from '../../web/src/markdown.js'
 import { Markdown } from '../../web/src/parts/markdown.js'
 
-/** Everything that may come of a text, and with which attributes. */
+/** All elements that a text may become, with their attributes. */
 const ALLOWED: Record<string, string[]> = {
   ...Object.fromEntries(
     ['h3', 'h4', 'h5', 'h6', 'p', 'ul', 'li', 'blockquote', 'hr', 'br', 'strong', 'em', 'del', 'code'].map((tag) => [
@@ -26,7 +26,7 @@ interface Element {
   attributes: Record<string, string | number | null | undefined>
 }
 
-/** The elements of a tree of nodes; components without hooks are called. */
+/** The elements of a node tree. Components without hooks are called. */
 function elementsOf(node: unknown): Element[] {
   if (Array.isArray(node)) return node.flatMap(elementsOf)
   if (typeof node !== 'object' || node === null) return []
@@ -114,7 +114,7 @@ describe('markdown', () => {
     )
   })
 
-  it('leads away only by web and mail addresses', () => {
+  it('links only to web and mail addresses', () => {
     const schemes = fc.constantFrom(
       'javascript',
       'JAVASCRIPT',
@@ -175,7 +175,7 @@ describe('markdown', () => {
     },
   )
 
-  it('shows a part of a long text, its end while it still grows', () => {
+  it('shows part of a long text, and its end while it still grows', () => {
     const text = `first ${'x'.repeat(100_000)} last`
     const shown = [<Markdown text={text} />, <Markdown text={text} keeps="end" />].map((node) => render(node))
     expect(shown.map((html) => [html.includes('first'), html.includes('last'), html.length < 40_000])).toEqual([

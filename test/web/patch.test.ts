@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { patchLines } from '../../web/src/patch.js'
 
-it('has the numbers of the lines before and after, and the path nowhere', () => {
+it('has line numbers before and after the change, and no path', () => {
   const patch = [
     'diff --git a/src/a.ts b/src/a.ts',
     'index 1c2d3e4..5f6a7b8 100644',
@@ -32,7 +32,7 @@ it('has the numbers of the lines before and after, and the path nowhere', () => 
   ])
 })
 
-it('shows a patch without numbers as it is, and takes anything', () => {
+it('shows a patch without line numbers as it is, and accepts anything', () => {
   expect(patchLines('*** Update File: a.ts\n-one\n+two')).toEqual([
     { kind: 'removed', text: 'one' },
     { kind: 'added', text: 'two' },

@@ -74,7 +74,7 @@ it('sends a directory or a repository if chosen', () => {
   ])
 })
 
-it('changes nothing that nobody has changed', () => {
+it('sends nothing if nothing was changed', () => {
   expect(changesOf(PROJECT, PROJECT.name, settingsOf(PROJECT))).toEqual({})
 })
 

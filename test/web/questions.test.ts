@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Conversation } from '../../src/client/aetheel-client.js'
 import { askedIn } from '../../web/src/use-questions.js'
 
-it('notices another question in the place of one, and nothing that asks nothing', () => {
+it('notices a question that replaces another, and ignores conversations without one', () => {
   const first = askedIn([conversationOf('a', 1, 4), conversationOf('b', 0, 7)])
   const said = askedIn([conversationOf('b', 0, 8), conversationOf('a', 1, 4)])
   const next = askedIn([conversationOf('a', 1, 5), conversationOf('b', 0, 8)])

@@ -13,7 +13,7 @@ function modelOf(events: Array<Pick<RunEvent, 'name' | 'data'> & { at?: string }
 const text = (line: string) => ({ name: 'output' as const, data: { line, stream: 'stdout' } })
 
 describe('a run', () => {
-  it('is its texts, joined, and its tools with their results', () => {
+  it('has its texts joined, and its tools with their results', () => {
     const { blocks, model, result, end } = modelOf([
       { name: 'started', data: { model: 'opus' } },
       { name: 'thinking', data: { content: 'Hm' } },

@@ -11,7 +11,7 @@ const NOTHING: SetupState = {
 const AGENT = { provider: 'codex', status: 'available' } as Agent
 const PROJECT = { id: 'shop' } as Project
 
-it('come one after the other, each checked off by its evidence', () => {
+it('come one after the other, each checked off once it is done', () => {
   const withAgent = { ...NOTHING, agents: [...NOTHING.agents, AGENT] }
   const withProject = { ...withAgent, projects: [PROJECT] }
   const withAnswer = { ...withProject, answered: 1 }
@@ -19,7 +19,7 @@ it('come one after the other, each checked off by its evidence', () => {
   expect([NOTHING, withAgent, withProject, withAnswer, withChannel].map(nextStep)).toEqual([...STEPS, undefined])
 })
 
-it('do not count an agent that is surely not logged in', () => {
+it('do not count an agent that is known to be logged out', () => {
   const agents = (['logged-out', 'unknown', 'logged-in'] as const).map(
     (state) => ({ ...AGENT, login: { state } }) as Agent,
   )
@@ -31,7 +31,7 @@ it('may be done in another order', () => {
   expect([isDone('channel', state), nextStep(state)]).toEqual([true, 'agent'])
 })
 
-it('are shown at once until there is an agent, and a channel or an answer', () => {
+it('are shown on Home until there is an agent, and a channel or an answer', () => {
   const agents = [AGENT]
   const states = [{}, { channels: ['discord'] }, { agents }, { agents, channels: ['discord'] }, { agents, answered: 1 }]
   expect(states.map((state) => isFirstStart({ ...NOTHING, ...state }))).toEqual([true, true, true, false, false])

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { diffOf } from '../../src/core/line-diff.js'
 import { fileChangesOf, subjectOf } from '../../src/core/tool-input.js'
 
-describe('what a tool is given', () => {
+describe('the input of a tool', () => {
   it.each([
     [
       'Edit',
@@ -45,7 +45,7 @@ describe('what a tool is given', () => {
 })
 
 describe('a change', () => {
-  it('shows what is near it', () => {
+  it('is shown with the lines around it', () => {
     const lines = Array.from({ length: 20 }, (_, index) => String(index))
     const after = lines.with(10, 'ten')
     expect(diffOf(lines.join('\n'), after.join('\n')).map(({ kind, text }) => `${kind} ${text}`)).toEqual([

@@ -24,7 +24,7 @@ function figuresOf(group: Figures['group'], figures: Figure[], total = FIGURE): 
   return { from: '2026-02-27', to: '2026-03-02', group, figures, total }
 }
 
-it('counts days in UTC, today with them', () => {
+it('counts days in UTC, including today', () => {
   expect(lastDays(3, Date.UTC(2026, 2, 1, 23, 59))).toEqual({ from: '2026-02-27', to: '2026-03-01' })
 })
 
@@ -38,7 +38,7 @@ it('has a row for each day, even without runs', () => {
   ])
 })
 
-it('calls agents and projects by their names, those that ran most first', () => {
+it('shows agents and projects by name, most runs first', () => {
   const few = { ...FIGURE, runs: 1 }
   const agents = rowsOf(
     figuresOf('agent', [
@@ -59,7 +59,7 @@ it('calls agents and projects by their names, those that ran most first', () => 
   ])
 })
 
-it('stacks series on each other, the tallest behind, and leaves gaps in lines', () => {
+it('stacks series, the tallest at the back, and leaves gaps in lines', () => {
   const series = [
     { label: 'a', colour: '', values: [1, 0, null] },
     { label: 'b', colour: '', values: [2, 5, 1] },
@@ -76,7 +76,7 @@ it('stacks series on each other, the tallest behind, and leaves gaps in lines', 
   ])
 })
 
-it('draws the most frequent reasons, the others together, and lists all in the table', () => {
+it('draws the most frequent reasons, the rest as one, and lists all in the table', () => {
   const errors = { auth: 9, timeout: 8, exit: 7, spawn: 6, cancelled: 2, no_result: 1 }
   const figures = figuresOf('agent', [{ ...FIGURE, key: 'pi', errors }], { ...FIGURE, errors })
   const chart = chartsOf(rowsOf(figures, new Map()), figures).find(({ title }) => title === 'Errors by reason')

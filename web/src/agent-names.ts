@@ -8,7 +8,7 @@ const NAMES: Record<Provider, string> = {
   pi: 'Pi',
 }
 
-/** As its makers write it, by any of its names; what is no agent, such as `git`, as it is. */
+/** The vendor's spelling, for any name of the agent. Anything else, such as `git`, stays as it is. */
 export function agentName(provider: string): string {
   if (provider === 'claude') return NAMES.claudecode
   return Object.entries(NAMES).find(([known]) => known === provider)?.[1] ?? provider

@@ -2,7 +2,7 @@ import { AetheelApiError, AetheelClient, type ApiErrorCode } from '../../src/cli
 
 const sessionEnds = new Set<() => void>()
 
-/** Tells when the cookie is good for nothing any more. Gives back what ends that. */
+/** Calls the listener when the login cookie is no longer valid. Returns the unsubscribe function. */
 export function onSessionEnd(listener: () => void): () => void {
   sessionEnds.add(listener)
   return () => sessionEnds.delete(listener)
@@ -22,8 +22,8 @@ export function codeOf(error: unknown): ApiErrorCode | undefined {
   return error instanceof AetheelApiError ? error.code : undefined
 }
 
-/** What went wrong, as a sentence for people. */
+/** What went wrong, as a sentence. */
 export function wordsOf(error: unknown): string {
   if (!(error instanceof AetheelApiError)) return error instanceof Error ? error.message : String(error)
-  return error.code === 'unreachable' ? 'The gateway does not answer. Is it running?' : error.message
+  return error.code === 'unreachable' ? 'The gateway is not responding. Check that it is running.' : error.message
 }

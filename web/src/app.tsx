@@ -44,14 +44,14 @@ export function App() {
     if (code === undefined) return look()
     api.loginWithCode(code).then(
       (me) => setSession({ state: 'in', me }),
-      // This browser may be logged in all the same.
+      // This browser may already be logged in.
       (error: unknown) => look(wordsOf(error)),
     )
   }
   useEffect(() => onSessionEnd(() => setSession({ state: 'away' })), [])
   useEffect(() => {
     enter()
-    // A link opened where the page is already changes only what stands behind the #.
+    // If the page is already open, a login link changes only the fragment.
     const follow = (): void => {
       if (parseHash(location.hash).page === 'login') enter()
     }
@@ -153,7 +153,7 @@ function RoutedPage({ route }: PageProps) {
   if (!entry) {
     return (
       <Page title="Not found">
-        <EmptyState title="There is no such page.">
+        <EmptyState title="Page not found">
           <a href={hrefOf('home')}>Home</a>
         </EmptyState>
       </Page>
@@ -162,9 +162,9 @@ function RoutedPage({ route }: PageProps) {
   if (!mayOpen(entry, me)) {
     return (
       <Page title={entry.title}>
-        <EmptyState title="Your token may not open this page.">
+        <EmptyState title="Your token does not allow this page">
           <p>
-            A token with more rights may: <code>aetheel tokens create --scope admin</code>
+            Log in with an admin token: <code>aetheel tokens create --scope admin</code>
           </p>
         </EmptyState>
       </Page>
@@ -189,7 +189,7 @@ function LoadedPage({ entry, route }: PageProps & { entry: PageEntry }) {
     )
   }
   if (loaded === 'failed') {
-    const words = 'This page did not load. The gateway may have been updated: reload.'
+    const words = 'This page did not load. The gateway may have been updated.'
     return (
       <Page title={entry.title}>
         <ErrorNote words={words} onRetry={() => location.reload()} />

@@ -1,8 +1,8 @@
-// What a page says of a conversation. Pure.
+// How pages describe a conversation. Pure.
 
 import type { Conversation } from '../../src/client/aetheel-client.js'
 
-/** As a person has called it, or as it began. */
+/** The title a person chose, or the first words. */
 export function titleOf({ title }: Pick<Conversation, 'title'>): string {
   return title ?? 'New conversation'
 }
@@ -31,12 +31,12 @@ const CHANNELS: Partial<Record<string, string>> = {
   whatsapp: 'WhatsApp',
 }
 
-/** As people write it. */
+/** The channel's display name. */
 export function channelName(channel: string): string {
   return CHANNELS[channel] ?? channel
 }
 
-/** Where it takes place: its project and its channel. */
+/** Project and channel. */
 export function placeOf({ project_id: project, channel, is_private: isPrivate }: Conversation): string {
   const name = isPrivate ? `${channelName(channel)}, private` : channelName(channel)
   return project === null ? name : `${project} · ${name}`

@@ -1,13 +1,13 @@
 import type { Action } from './use-action.js'
 
 export interface FormProblems {
-  /** What stands above the form. */
+  /** Shown above the form. */
   words?: string
-  /** What stands beside a field, by its name. */
+  /** Shown beside the field with this name. */
   of: (field: string) => string | undefined
 }
 
-/** Contract: what belongs to none of the fields stands above them, so that nothing is lost. */
+/** Contract: a problem that belongs to no field is shown above the form, so none is lost. */
 export function formProblems(
   { error, problems = [] }: Pick<Action, 'error' | 'problems'>,
   fields: string[],
@@ -15,7 +15,7 @@ export function formProblems(
   const fieldOf = (path: string): string | undefined =>
     fields.find((field) => path === field || path.startsWith(`${field}.`))
   const isBeside = problems.length > 0 && problems.every(({ path }) => fieldOf(path) !== undefined)
-  const words = isBeside ? 'Not saved yet: see the marked fields.' : error
+  const words = isBeside ? 'Not saved. Check the marked fields.' : error
   return {
     ...(words !== undefined && { words }),
     of: (field) => {

@@ -1,4 +1,4 @@
-// How numbers read. Pure; the parts of the same names show them.
+// Formats numbers and times. Pure.
 
 export { formatMoney } from '../../src/core/money.js'
 
@@ -22,10 +22,10 @@ export function formatCount(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`
 }
 
-/** How long ago, or how soon. */
+/** As "3 min ago", "in 2 h". */
 export function formatRelative(at: number, now: number): string {
   const distance = Math.abs(now - at)
-  // Clocks differ by a little.
+  // The clocks of browser and gateway differ slightly.
   if (at > now && distance < 5000) return 'now'
   if (at <= now && distance < MINUTE_MS) return 'just now'
   const words =

@@ -30,15 +30,15 @@ const lowlight = createLowlight({
   yaml,
 })
 
-// Its grammar reads both, and a second one would weigh as much.
+// Its grammar covers both, and a second one would double the size.
 lowlight.registerAlias({ typescript: ['javascript', 'js', 'jsx', 'mjs', 'cjs'] })
 
-/** Longer ones are shown without colours: they would hold up the page. */
+/** Longer texts are shown without colours, since highlighting them would block the page. */
 const LONGEST = 20_000
 
 type Highlighted = ReturnType<typeof lowlight.highlight>['children'][number]
 
-/** The code in pieces with their classes, or as it is when its language is not known. */
+/** The code as highlighted nodes, or unchanged if the language is unknown. */
 export function highlight(text: string, language: string): ComponentChildren {
   const name = language.toLowerCase()
   if (text.length > LONGEST || !lowlight.registered(name)) return text

@@ -1,9 +1,9 @@
-// What goes on, as the gateway tells it: one stream for all pages.
+// Current activity in the gateway: one stream for all pages.
 //
-// - Each connection begins with a snapshot. What runs then has events that came before: they are read from the store, and
-//   those that come meanwhile wait for them, so that a turn is shown in order and without gaps.
-// - Pages are told at most once for each frame that is drawn.
-// - A tab that nobody sees lets go of its stream: a browser has six connections to one gateway, for all tabs together.
+// - Each connection starts with a snapshot. Earlier events of its turns are read from the store, and new ones are held
+//   back meanwhile, so that a turn is shown in order and without gaps.
+// - Pages are notified at most once per animation frame.
+// - A hidden tab closes its stream: a browser allows six connections to one gateway, for all tabs together.
 
 import { useEffect, useState } from 'preact/hooks'
 import type { ActivityEvent, Conversation } from '../../src/client/aetheel-client.js'
@@ -12,36 +12,36 @@ import { type RunEvent, RunModel } from './run-model.js'
 
 export type ConnectionState = 'connecting' | 'live' | 'lost'
 
-/** A message that is worked on. */
+/** A message that an agent is working on. */
 export interface Turn {
   messageId: string
   conversationId: string
   model: RunModel
-  /** What came before is being read. */
+  /** Earlier events are being read. */
   isLoading: boolean
 }
 
-/** Contract: a new value after each change; the maps and the models in it are the store's own. */
+/** Contract: a new object after each change, but its maps and models belong to the store. */
 export interface LiveState {
   connection: ConnectionState
-  /** Since when nothing is heard, in milliseconds since the epoch. */
+  /** When the connection was lost, in milliseconds since the epoch. */
   lostAt?: number
-  /** Goes up with each connection: what a page has loaded before may be old. */
+  /** Incremented with each connection: what a page loaded before may be out of date. */
   snapshots: number
-  /** Everything that runs or waits, and what has been heard of since. */
+  /** All that run or wait, and all that have changed since. */
   conversations: ReadonlyMap<string, Conversation>
-  /** By the id of the message. */
+  /** By message id. */
   turns: ReadonlyMap<string, Turn>
 }
 
-/** Of a turn that runs already: enough to fill what is shown. */
+/** Read of a turn that is already running: enough to fill the page. */
 const EARLIER_EVENTS = 1000
 const RETRY_MS = 5_000
-/** Between two looks of a tab that nobody sees, for what its title tells. */
-const UNSEEN_LOOK_MS = 15_000
-const LOOKED_AT = 40
-/** Who comes back sooner has missed nothing. */
-const UNSEEN_MS = 10_000
+/** How often a hidden tab polls, to keep its title up to date. */
+const HIDDEN_POLL_MS = 15_000
+const POLLED = 40
+/** A tab that is hidden for less time keeps its stream. */
+const HIDDEN_AFTER_MS = 10_000
 const MOST_IDLE = 200
 const MOST_ENDED_TURNS = 20
 
@@ -51,7 +51,7 @@ export class LiveStore {
   #snapshots = 0
   readonly #conversations = new Map<string, Conversation>()
   readonly #turns = new Map<string, Turn>()
-  /** Events that wait for those before them, by message. */
+  /** Events held back until earlier ones are read, by message. */
   readonly #held = new Map<string, RunEvent[]>()
 
   constructor(
@@ -70,7 +70,7 @@ export class LiveStore {
     }
   }
 
-  /** Nothing is listened to for now. */
+  /** The stream is closed on purpose. */
   paused(): void {
     this.#connection = 'connecting'
     this.onChange()
@@ -82,7 +82,7 @@ export class LiveStore {
     this.onChange()
   }
 
-  /** As they are now, asked for beside the stream. Contract: those that are known already, where they are newer. */
+  /** Conversations polled without the stream. Contract: takes only newer versions of known ones. */
   hear(conversations: Conversation[]): void {
     for (const conversation of conversations) {
       const known = this.#conversations.get(conversation.id)
@@ -115,7 +115,7 @@ export class LiveStore {
     this.#snapshots += 1
     const open = new Set(conversations.map(({ id }) => id))
     for (const [id, { state }] of this.#conversations) {
-      // Ended while nobody listened: how it is now is not known here.
+      // It ended while the stream was closed, so its current state is unknown.
       if (state !== 'idle' && !open.has(id)) this.#conversations.delete(id)
     }
     const worked = new Set(conversations.map(({ message_id: id }) => id))
@@ -131,7 +131,7 @@ export class LiveStore {
   }
 
   #hear(conversation: Conversation): void {
-    // The latest is the last.
+    // Keeps the most recent last.
     this.#conversations.delete(conversation.id)
     this.#conversations.set(conversation.id, conversation)
     if (this.#conversations.size <= MOST_IDLE) return
@@ -154,7 +154,7 @@ export class LiveStore {
     return turn
   }
 
-  /** Reads what came up to `last`. */
+  /** Reads the events up to `last`. */
   async #load(turn: Turn, runId: string, last: number): Promise<void> {
     const { messageId, model } = turn
     if (model.lastId >= last || this.#held.has(messageId)) return
@@ -171,7 +171,7 @@ export class LiveStore {
         after = page.next
       }
     } catch {
-      // The next connection brings a new snapshot; what comes meanwhile is shown without what was before.
+      // The next connection brings a new snapshot. Until then, the turn is shown without its earlier events.
     } finally {
       const held = this.#held.get(messageId) ?? []
       this.#held.delete(messageId)
@@ -206,7 +206,7 @@ function tell(): void {
 
 let store = new LiveStore(api.runEvents.bind(api), tell)
 
-/** Follows the stream until what it gives back is called. */
+/** Follows the stream until the returned function is called. */
 export function followActivity(): () => void {
   const ending = new AbortController()
   store = new LiveStore(api.runEvents.bind(api), tell)
@@ -222,14 +222,14 @@ async function follow(target: LiveStore, signal: AbortSignal): Promise<void> {
       const either = AbortSignal.any([signal, unseen.signal])
       for await (const next of api.activity({ signal: either, onLost: () => target.lost() })) target.take(next)
     } catch {
-      // Unseen, refused, or away for minutes. Who is not let in any more sees the login instead of this.
+      // The tab is hidden, the login has ended (then the login page is shown), or the gateway was away for minutes.
     } finally {
       stopWatching()
     }
     if (signal.aborted) return
     if (unseen.signal.aborted) {
       target.paused()
-      await lookNowAndThen(target, signal)
+      await pollUntilSeen(target, signal)
     } else {
       target.lost()
       await new Promise((resolve) => {
@@ -239,24 +239,24 @@ async function follow(target: LiveStore, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Without a stream of its own, until the tab is seen again. */
-async function lookNowAndThen(target: LiveStore, signal: AbortSignal): Promise<void> {
+/** Polls instead of streaming until the tab is visible again. */
+async function pollUntilSeen(target: LiveStore, signal: AbortSignal): Promise<void> {
   const timer = setInterval(() => {
-    api.conversations.list({ limit: LOOKED_AT }).then(
+    api.conversations.list({ limit: POLLED }).then(
       ({ conversations }) => target.hear(conversations),
-      () => undefined, // The next look may get through.
+      () => undefined, // The next poll may get through.
     )
-  }, UNSEEN_LOOK_MS)
+  }, HIDDEN_POLL_MS)
   await untilSeen(signal)
   clearInterval(timer)
 }
 
-/** Tells when nobody has seen the page for a while. Gives back what ends that. */
+/** Calls the listener when the tab has been hidden for a while. Returns the unsubscribe function. */
 function onUnseen(listener: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   const look = (): void => {
     clearTimeout(timer)
-    if (document.hidden) timer = setTimeout(listener, UNSEEN_MS)
+    if (document.hidden) timer = setTimeout(listener, HIDDEN_AFTER_MS)
   }
   look()
   document.addEventListener('visibilitychange', look)

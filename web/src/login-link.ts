@@ -1,11 +1,11 @@
 import { hrefOf, parseHash } from './router.js'
 
-/** The code of a one-time link that this page was opened with. Takes it out of the address, and of the history. */
+/** The code of the one-time link that opened this page. Removes it from the address bar and the history. */
 export function codeOfLink(): string | undefined {
   const { page, query } = parseHash(location.hash)
   if (page !== 'login') return undefined
   history.replaceState(null, '', hrefOf('home'))
-  // The router hears of no replacement.
+  // replaceState fires no event, and the router needs one.
   dispatchEvent(new HashChangeEvent('hashchange'))
   return query.get('code') ?? undefined
 }

@@ -1,5 +1,5 @@
-// Markdown of agents and people as nodes. It never becomes HTML: a tag in it is text like any other, and what is not
-// known here is shown as it was written.
+// Markdown from agents and people as nodes. It never becomes HTML: a tag in it is plain text, and unknown syntax is
+// shown as written.
 
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { type ComponentChildren, h } from 'preact'
@@ -23,7 +23,7 @@ function block(token: Token, depth: number): ComponentChildren {
   const known = token as MarkedToken
   switch (known.type) {
     case 'heading':
-      // The page has headings of its own above.
+      // The page uses the higher levels.
       return h(HEADINGS[known.depth - 1] ?? 'h6', null, inlines(known.tokens, depth))
     case 'paragraph':
       return <p>{inlines(known.tokens, depth)}</p>
@@ -111,7 +111,7 @@ function inline(token: Token, depth: number): ComponentChildren {
     case 'link':
       return link(known.href, inlines(known.tokens, depth))
     case 'image':
-      // Loading it would tell others that it was looked at.
+      // Loading the image would reveal that someone looked at it.
       return link(known.href, known.text === '' ? known.href : decodeEntities(known.text))
     default:
       return token.raw
@@ -128,7 +128,7 @@ function link(href: string, text: ComponentChildren): ComponentChildren {
   )
 }
 
-/** Only what leads away from here: a link within an agent's text knows nothing of this page. */
+/** Only absolute URLs: an agent's text must not link into this page. */
 export function safeUrl(href: string): string | undefined {
   const url = URL.parse(href)
   return url && SAFE_SCHEMES.includes(url.protocol) ? url.href : undefined

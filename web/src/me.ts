@@ -4,7 +4,7 @@ import type { Me } from '../../src/client/aetheel-client.js'
 
 export const MeContext = createContext<Me>({ name: '', scopes: [], projects: null })
 
-/** What this token allows. */
+/** The token of this login, and what it allows. */
 export function useMe(): Me {
   return useContext(MeContext)
 }

@@ -5,17 +5,17 @@ import { cutLine } from '../../src/core/line-diff.js'
 export interface PatchLine {
   kind: 'same' | 'added' | 'removed' | 'gap'
   text: string
-  /** In the file before and after; none where the patch does not tell. */
+  /** Line numbers before and after the change; absent if the patch has none. */
   before?: number
   after?: number
 }
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/
-/** Told beside it already: the path, and what git keeps of it. */
+/** Header lines. The path is shown elsewhere. */
 const HEADER = /^(diff --git|index [0-9a-f]|--- |\+\+\+ |new file mode|deleted file mode|similarity index|\*\*\* )/
 const MOST_LINES = 2_000
 
-/** Contract: takes any text; it is bounded, and the lines of a hunk are as they were. */
+/** Contract: takes any text. The result is bounded, and the lines of a hunk are unchanged. */
 export function patchLines(patch: string): PatchLine[] {
   const lines: PatchLine[] = []
   let before: number | undefined

@@ -1,12 +1,12 @@
-// What a form about a project holds, and what of it goes to the gateway. Pure.
+// The values of a project form, and the request made from them. Pure.
 
 import type { NewProject, Project, ProjectChanges, Provider, Template } from '../../src/client/aetheel-client.js'
 
-/** Everything as it was typed. */
+/** Values as typed. */
 export interface ProjectSettings {
   provider: Provider | ''
   model: string
-  /** One on each line. */
+  /** One per line. */
   tools: string
   timeout: string
   maxTurns: string
@@ -24,7 +24,7 @@ export interface NewProjectForm extends ProjectSettings {
   gitUrl: string
   gitRef: string
   template: string
-  /** By name; what is empty is left to the template. */
+  /** By name. For an empty one the template's default applies. */
   variables: Record<string, string>
 }
 
@@ -79,7 +79,7 @@ export function newProjectOf(form: NewProjectForm, templates: Template[]): NewPr
   }
 }
 
-/** What differs from the project, and nothing else: what others have changed meanwhile stays. */
+/** Only what differs from the project, so that changes others made meanwhile are kept. */
 export function changesOf(project: Project, name: string, settings: ProjectSettings): ProjectChanges {
   const before = settingsOf(project)
   const tools = toolsIn(settings.tools)
@@ -101,7 +101,7 @@ function sourceOf(form: NewProjectForm, templates: Template[]): Partial<NewProje
   if (form.source === 'git') {
     return { git: { url: form.gitUrl.trim(), ...(given(form.gitRef) && { ref: form.gitRef.trim() }) } }
   }
-  // Those of a template that was chosen before stay typed, and are not sent.
+  // Values typed for a previously chosen template stay in the form but are not sent.
   const known = templates.find(({ name }) => name === form.template)?.variables ?? []
   const variables = known.flatMap(({ name }) => {
     const value = form.variables[name] ?? ''
@@ -110,7 +110,7 @@ function sourceOf(form: NewProjectForm, templates: Template[]): Partial<NewProje
   return { template: { name: form.template, variables: Object.fromEntries(variables) } }
 }
 
-/** A tool may have spaces and commas in it, as `Bash(git log, git diff)`. */
+/** One per line, since a tool may contain spaces and commas, as `Bash(git log, git diff)` does. */
 function toolsIn(text: string): string[] {
   return text
     .split('\n')
@@ -126,7 +126,7 @@ function given(text: string): boolean {
   return text.trim() !== ''
 }
 
-/** The limit of turns that holds. */
+/** The turn limit in effect. */
 export function turnLimit({ max_turns: own, agent_capabilities: can }: LimitedProject): string {
   const turns = own ?? can.default_max_turns
   if (turns === null) return 'no turn limit'

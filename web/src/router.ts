@@ -1,21 +1,21 @@
-// Routes stand behind the #: the gateway serves one page.
+// Routes are in the URL fragment: the gateway serves one page.
 
 import { useEffect, useState } from 'preact/hooks'
 
 export interface Route {
   page: string
-  /** What follows the page, as the id of a conversation. */
+  /** The rest of the path, such as the id of a conversation. */
   parts: string[]
   query: URLSearchParams
 }
 
-/** Bookmarks and messages of the gateway lead to pages by names they had before. */
+/** Bookmarks, and messages sent by earlier versions, use former names. */
 const EARLIER_NAMES: ReadonlyMap<string, string> = new Map([
   ['now', 'home'],
   ['figures', 'usage'],
 ])
 
-/** Contract: takes anything that may stand in the address bar. */
+/** Contract: takes anything the address bar may contain. */
 export function parseHash(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
   const [page = '', ...parts] = path.split('/').filter(Boolean).map(decode)
@@ -40,6 +40,6 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch {
-    return part // Typed by hand: no page has such a part, and says so.
+    return part // Typed by hand. The page will say that it does not exist.
   }
 }

@@ -1,5 +1,5 @@
-// The events of a run as what a page shows: texts joined, tools with their results. It grows by one event at a time, and
-// keeps its last blocks alone.
+// The events of a run as a page shows them: texts joined, tools with their results. Events are added one at a time, and
+// only the last blocks are kept.
 
 import type { AgentComplete, Complete, RunEvents } from '../../src/client/aetheel-client.js'
 import { isAskedNotice } from '../../src/core/asked-notice.js'
@@ -22,7 +22,7 @@ export interface ToolBlock {
   tool: string
   input: Record<string, unknown>
   startedAt: number
-  /** None while it works. */
+  /** Absent while the tool runs. */
   result?: { output: string; isError: boolean; endedAt: number }
 }
 
@@ -35,28 +35,28 @@ export interface NoteBlock {
 export type Block = TextBlock | ToolBlock | NoteBlock
 
 const MOST_BLOCKS = 200
-/** Of one text; what is older is in the transcript when the run has ended. */
+/** Of one text. The transcript has all of it once the run has ended. */
 const MOST_CHARACTERS = 400_000
 
 export class RunModel {
-  /** A block that has changed is another object. */
+  /** A changed block is a new object. */
   blocks: Block[] = []
-  /** How many came before the first that is kept. */
+  /** How many earlier blocks were dropped. */
   dropped = 0
-  /** Kept here, since a run is shown in another place when it ends. */
+  /** Kept here because a run moves to another place on the page when it ends. */
   readonly folds: Folds = new Map()
   lastId = 0
-  /** Goes up with each tool that has changed files. */
+  /** How many tool calls have changed files. */
   fileChanges = 0
   model: string | undefined
-  /** Of the last attempt that has ended. */
+  /** Of the last attempt that ended. */
   result: AgentComplete | undefined
-  /** Once nothing follows. */
+  /** Set once no more events follow. */
   end: Complete | undefined
 
   constructor(private readonly mostBlocks: number = MOST_BLOCKS) {}
 
-  /** Contract: an event that is not newer changes nothing. */
+  /** Contract: ignores an event that is not newer. */
   apply({ id, at, name, data }: RunEvent): void {
     if (id <= this.lastId) return
     this.lastId = id
@@ -86,12 +86,12 @@ export class RunModel {
         this.#settle(data, Date.parse(at))
         break
       case 'notice':
-        // Technical ones are for developers; a question is shown as one, with its buttons.
+        // Technical notices are for developers. A question has its own card, with buttons.
         if (data['is_technical'] !== true && !isAskedNotice(textIn(data, 'message')))
           this.#push({ kind: 'notice', key: id, text: withLocalTimes(textIn(data, 'message'), Date.parse(at)) })
         break
       case 'error':
-        // Who has stopped it knows.
+        // The person who stopped it knows.
         if (textIn(data, 'reason') !== 'cancelled') this.#push({ kind: 'error', key: id, text: textIn(data, 'error') })
         break
       case 'agent_complete':
@@ -116,7 +116,7 @@ export class RunModel {
     const toolId = textIn(data, 'tool_id')
     const index = this.blocks.findLastIndex((block) => block.kind === 'tool' && block.toolId === toolId)
     const block = this.blocks[index]
-    // Its beginning may be among what is not kept.
+    // Its block may have been dropped.
     if (block?.kind !== 'tool') return
     if (changedFilesOf(block.tool, block.input).length > 0) this.fileChanges += 1
     const result = { output: textIn(data, 'output'), isError: data['is_error'] === true, endedAt }

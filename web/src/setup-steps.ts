@@ -1,20 +1,20 @@
-// What is there and what is not yet, of all that a gateway needs. Pure.
+// Which setup steps are done, and which are not. Pure.
 
 import type { Agent, Health, Project } from '../../src/client/aetheel-client.js'
 
-/** What the steps are judged by. */
+/** What decides whether a step is done. */
 export interface SetupState {
   agents: Agent[]
   projects: Project[]
   channels: Health['channels']
-  /** How many runs were answered. */
+  /** The number of answered runs. */
   answered: number
 }
 
 export const STEPS = ['agent', 'project', 'question', 'channel'] as const
 export type Step = (typeof STEPS)[number]
 
-/** Where people write to it: the rest are for programs, and this page. */
+/** Channels for people. The others are for programs, and for this page. */
 const CHAT_CHANNELS = ['discord', 'whatsapp']
 
 const IS_DONE: Record<Step, (state: SetupState) => boolean> = {
@@ -28,12 +28,12 @@ export function isDone(step: Step, state: SetupState): boolean {
   return IS_DONE[step](state)
 }
 
-/** What to do now. */
+/** The first step that is not done. */
 export function nextStep(state: SetupState): Step | undefined {
   return STEPS.find((step) => !isDone(step, state))
 }
 
-/** Whether one who opens the page must be told what to do: later, this page is as good a place to write as any. */
+/** Whether Home shows the steps. With an agent, one answer or one chat channel is enough to hide them. */
 export function isFirstStart(state: SetupState): boolean {
   return !isDone('agent', state) || !(isDone('channel', state) || isDone('question', state))
 }

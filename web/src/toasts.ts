@@ -1,17 +1,17 @@
-// What is told in passing, from anywhere on the page.
+// Brief notifications, from anywhere on the page.
 
 import { useEffect, useState } from 'preact/hooks'
 
 export interface Toast {
   id: number
   title: string
-  /** What it is about. */
+  /** The subject, such as a conversation's title. */
   what?: string | undefined
-  /** Where one sees more. */
+  /** Where to see more. */
   href?: string
 }
 
-/** Nobody reads more at once. */
+/** Nobody can read more at once. */
 const MOST = 4
 const SHOWN_MS = 8_000
 

@@ -1,4 +1,4 @@
-// How the tools of the five agents read: their names differ, what they do does not. Pure.
+// Labels for the tools of the five agents: their names differ, what they do does not. Pure.
 
 import { subjectOf } from '../../src/core/tool-input.js'
 import type { IconName } from './parts/icon.js'
@@ -50,7 +50,7 @@ const KINDS: Kind[] = [
   },
 ]
 
-/** Codex wraps its commands: what a person reads is what is inside. */
+/** Codex wraps its commands in a shell. People want to see only the command. */
 const WRAPPED = /^(?:\/bin\/)?(?:ba|z)?sh -l?c (['"])([\s\S]*)\1$/
 
 export function toolLabel(tool: string, input: Record<string, unknown>): ToolLabel {
@@ -61,7 +61,7 @@ export function toolLabel(tool: string, input: Record<string, unknown>): ToolLab
     const plain = kind.icon === 'terminal' ? (WRAPPED.exec(subject)?.[2] ?? subject) : subject
     return { ...kind, subject: kind.icon === 'queue' ? '' : plain }
   }
-  // Tools of MCP servers: mcp__github__create_issue.
+  // MCP tools, such as mcp__github__create_issue.
   const name = tool.replace(/^mcp__/, '').replace('__', ': ')
   return { icon: 'settings', action: name, subject, wish: `use ${name}` }
 }

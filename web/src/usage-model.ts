@@ -1,4 +1,4 @@
-// Usage of the gateway as charts and tables show them. Pure.
+// Usage, as charts and tables show it. Pure.
 
 import type { Figures } from '../../src/client/aetheel-client.js'
 import { agentName } from './agent-names.js'
@@ -6,7 +6,7 @@ import { formatCount, formatDuration, formatMoney } from './format.js'
 
 export type Figure = Figures['figures'][number]
 
-/** One place on the x axis, and one row of a table. */
+/** One position on the x axis, and one table row. */
 export interface FigureRow {
   label: string
   figure: Figure
@@ -21,23 +21,23 @@ export interface Series {
 
 export interface ChartModel {
   title: string
-  /** Series stand on each other, before each other, or are lines. */
+  /** Bars on top of each other, bars in front of each other, or lines. */
   form: 'stacked' | 'nested' | 'lines'
   series: Series[]
   format: (value: number) => string
-  /** How far the lines of the grid may be from each other; left out, any round number. */
+  /** Allowed grid steps. Default: any round number. */
   steps?: number[]
   columns: Array<{ title: string; value: (figure: Figure) => string }>
 }
 
 const DAY_MS = 86_400_000
 
-/** The first and the last of so many days, up to today in UTC. */
+/** The first and last of this many days, ending today in UTC. */
 export function lastDays(count: number, now: number): { from: string; to: string } {
   return { from: dayOf(now - (count - 1) * DAY_MS), to: dayOf(now) }
 }
 
-/** Contract: days follow each other without gaps; agents and projects come by how much they ran. */
+/** Contract: days have no gaps. Agents and projects are ordered by runs, most first. */
 export function rowsOf({ from, to, group, figures }: Figures, projectNames: ReadonlyMap<string, string>): FigureRow[] {
   if (group !== 'day') {
     const labelOf = (key: string | null): string => {
@@ -74,14 +74,14 @@ const NOTHING: Figure = {
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
-/** Those that read well. */
+/** Round values for an axis of durations. */
 const DURATION_STEPS = [
   ...[1, 10, 50, 100, 200, 500],
   ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * SECOND_MS),
   ...[1, 2, 5, 10, 30, 60, 120, 300, 1440].map((minutes) => minutes * MINUTE_MS),
 ]
 
-/** A line through fewer days would be dots. */
+/** A line through fewer days would be a few dots. */
 const FEWEST_FOR_LINES = 3
 
 export function chartsOf(rows: FigureRow[], { group, total }: Pick<Figures, 'group' | 'total'>): ChartModel[] {
@@ -185,7 +185,7 @@ function errorsChart(
   }
 }
 
-/** What is drawn, from the back to the front, by the index of the series: what is stacked reaches up from all below it. */
+/** What to draw, from back to front, with the index of each series. A stacked bar includes all bars below it. */
 export function drawnSeries({
   form,
   series,

@@ -3,16 +3,16 @@ import { AetheelApiError, type FieldProblem } from '../../src/client/aetheel-cli
 import { wordsOf } from './api.js'
 
 export interface Action {
-  /** Does it, unless it is being done. Settles with whether it worked; never rejects. */
+  /** Does nothing if one is already running. Resolves to whether it succeeded; never rejects. */
   run: (act: () => Promise<unknown>) => Promise<boolean>
   isBusy: boolean
-  /** Why the last one failed, in words. */
+  /** Why the last one failed. */
   error?: string
-  /** Of that, what is wrong with single fields. */
+  /** What is wrong with which field. */
   problems?: FieldProblem[]
 }
 
-/** Something that a person asks for by a button or a form. */
+/** The work behind a button or a form. */
 export function useAction(): Action {
   const [state, setState] = useState<Omit<Action, 'run'>>({ isBusy: false })
   const run = async (act: () => Promise<unknown>): Promise<boolean> => {

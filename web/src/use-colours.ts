@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** Goes up whenever the colours of the page change: what is drawn with them must be drawn anew. */
+/** Incremented when the page's colours change, so that canvases are redrawn. */
 export function useColours(): number {
   const [changes, setChanges] = useState(0)
   useEffect(() => {

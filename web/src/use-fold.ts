@@ -1,18 +1,18 @@
 import { useState } from 'preact/hooks'
 
-/** What a person has opened or closed, by the key of its block, the latest last. */
+/** What a person opened or closed, by block key, most recent last. */
 export type Folds = Map<number, boolean>
 
-/** Contract: the event's block that was opened last, of those still open. */
+/** Contract: of the event blocks still open, the one opened last. */
 export function lastOpened(folds: Folds): number | undefined {
   return [...folds].findLast(([key, isOpen]) => isOpen && key > 0)?.[0]
 }
 
-/** The properties of a `<details>` that is still open, or closed, when its run is shown in another place. */
+/** Props for a `<details>` that stays open or closed when its run moves to another place on the page. */
 export function useFold(folds: Folds, key: number, isOpenAtFirst = false) {
   const [open, setOpen] = useState(folds.get(key) ?? isOpenAtFirst)
   const onToggle = ({ currentTarget }: { currentTarget: HTMLDetailsElement }): void => {
-    // A browser tells of those that are open at first, too.
+    // Browsers also fire toggle for details that start open.
     if (currentTarget.open === open) return
     folds.delete(key)
     folds.set(key, currentTarget.open)

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** As in styles/frame.css: there is no room for a sidebar. */
+/** As in styles/frame.css. There is no room for the sidebar. */
 const NARROW = '(max-width: 56rem)'
 
 export function useIsNarrow(query = NARROW): boolean {

@@ -3,7 +3,7 @@ import { api } from './api.js'
 import type { LiveState } from './live.js'
 import { useResource } from './use-resource.js'
 
-/** What agents ask, asked for whenever that has changed. */
+/** Open questions of agents, reloaded whenever they change. */
 export function useQuestions({ conversations, snapshots }: LiveState): {
   approvals: Approval[]
   error: string | undefined
@@ -16,7 +16,7 @@ export function useQuestions({ conversations, snapshots }: LiveState): {
   return { approvals: value ?? [], error, reload }
 }
 
-/** Another one when other questions wait. One may have taken the place of another, but each is said under a new number. */
+/** A key that changes with the open questions. One may replace another, but each has a new message number. */
 export function askedIn(conversations: Iterable<Pick<Conversation, 'id' | 'asked' | 'last_number'>>): string {
   return [...conversations]
     .filter(({ asked }) => asked > 0)

@@ -3,19 +3,19 @@ import type { ApiErrorCode } from '../../src/client/aetheel-client.js'
 import { codeOf, wordsOf } from './api.js'
 
 export interface Resource<T> {
-  /** The last one that was loaded; it stays while a newer one is on its way, or fails. */
+  /** The last loaded value. It stays while a newer one loads, or fails to. */
   value?: T
-  /** Why there is no newer one, in words. */
+  /** Why the last load failed. */
   error?: string
-  /** Its code, if the gateway has told it. */
+  /** The error code, if the gateway sent one. */
   errorCode?: ApiErrorCode | undefined
   isLoading: boolean
   reload: () => void
 }
 
 /**
- * What a request answers, asked anew whenever `inputs` change. Contract: of several answers, that of the last request
- * counts. Give the component a `key` where a value of other inputs must not be shown meanwhile.
+ * The response to a request, repeated whenever `inputs` change. Contract: only the response to the latest request
+ * counts. Give the component a `key` if the value of previous inputs must not be shown in the meantime.
  */
 export function useResource<T>(load: () => Promise<T>, inputs: readonly unknown[]): Resource<T> {
   const [state, setState] = useState<Omit<Resource<T>, 'reload'>>({ isLoading: true })

@@ -5,7 +5,7 @@ import { type Resource, useResource } from './use-resource.js'
 
 const LONG_AGO_DAYS = 366
 
-/** How far the gateway is set up. */
+/** The state of the gateway's setup. */
 export function useSetup(): Resource<SetupState> {
   return useResource(async () => {
     const [agents, projects, { channels }, { total }] = await Promise.all([

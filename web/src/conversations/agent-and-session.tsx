@@ -13,12 +13,12 @@ import { AgentOptions, NO_PROJECT, ProjectOptions } from './options.js'
 
 type QueueMode = ConversationDetails['queue_mode']
 
-/** What becomes of a message that comes while the agent works. */
+/** What happens to a message sent while the agent works. */
 const QUEUE_MODES: Record<QueueMode, string> = {
-  followup: 'Wait for its own turn',
-  collect: 'Share one turn with all that wait',
-  interrupt: 'Stop the agent and run',
-  steer: 'Tell the agent at once',
+  followup: 'Queue, one turn each',
+  collect: 'Queue, combined into one turn',
+  interrupt: 'Interrupt the agent',
+  steer: 'Steer the running agent',
 }
 
 interface ConversationProps {
@@ -27,7 +27,7 @@ interface ConversationProps {
   onChange: () => void
 }
 
-/** Who answers in a conversation, where, and in which session; and what of that can be chosen. */
+/** A conversation's agent, directory and session, and what can be changed about them. */
 export function AgentAndSession({ onClose, ...props }: ConversationProps & { onClose: () => void }) {
   const { agent_provider: provider, model, directory, usage } = props.details
   return (
@@ -43,7 +43,7 @@ export function AgentAndSession({ onClose, ...props }: ConversationProps & { onC
           <dd class="path">{directory}</dd>
           {usage.runs > 0 && (
             <>
-              <dt>Used</dt>
+              <dt>Usage</dt>
               <dd>
                 {usage.runs} {usage.runs === 1 ? 'run' : 'runs'}
                 {usage.input_tokens + usage.output_tokens > 0 && (
@@ -139,8 +139,8 @@ function Selects({
   const { projects: own } = useMe()
   const { value: projects = [] } = useResource(() => api.projects.list(), [])
   const { chosen, project_id: projectId, channel, open, queue_mode: queueMode } = details
-  const none = own === null ? (projectId === null ? NO_PROJECT : 'Where it began') : undefined
-  // What waits was sent to the project as it is.
+  const none = own === null ? (projectId === null ? NO_PROJECT : 'Where it started') : undefined
+  // Waiting messages were sent to the current project.
   const isMovable = channel !== 'http' && open === 0
   return (
     <>
@@ -149,7 +149,7 @@ function Selects({
         <select
           value={projectId ?? ''}
           disabled={isBusy || !isMovable}
-          title={isMovable ? undefined : 'Can be changed while nothing runs or waits.'}
+          title={isMovable ? undefined : 'Can only be changed when nothing is running or waiting.'}
           onChange={({ currentTarget: { value } }) => onChoose({ project_id: value === '' ? null : value })}
         >
           <ProjectOptions projects={projects} chosen={projectId} none={none} />
@@ -168,7 +168,7 @@ function Selects({
         </select>
       </label>
       <label>
-        Messages while the agent works
+        Messages sent while the agent works
         <select
           value={chosen.queue_mode ?? ''}
           disabled={isBusy}
@@ -226,7 +226,7 @@ function ModelForm({
   )
 }
 
-/** Those that the conversation could go on in. */
+/** Sessions that the conversation can resume. */
 function Sessions({
   details: { id, session, project_id: projectId, agent_provider: provider },
   mayChange,

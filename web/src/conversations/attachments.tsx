@@ -5,10 +5,10 @@ import { formatBytes } from '../format.js'
 import { Icon } from '../parts/icon.js'
 import { useAction } from '../use-action.js'
 
-/** Of one message, as the gateway has it. */
+/** The gateway's limit for one message. */
 export const MOST_FILES = 10
 
-/** Files that are chosen and not sent yet. */
+/** Files chosen but not sent yet. */
 export function ChosenFiles({ files, onRemove }: { files: File[]; onRemove: (file: File) => void }) {
   if (files.length === 0) return null
   return (
@@ -31,7 +31,7 @@ export function ChosenFiles({ files, onRemove }: { files: File[]; onRemove: (fil
   )
 }
 
-/** Uploads them all, for a message. */
+/** Uploads all files of a message. */
 export async function upload(conversationId: string, files: File[]): Promise<string[]> {
   const ids: string[] = []
   for (const file of files) ids.push((await api.conversations.upload(conversationId, file.name, file)).id)
@@ -39,10 +39,10 @@ export async function upload(conversationId: string, files: File[]): Promise<str
 }
 
 const PICTURES = /^image\/(png|jpeg|gif|webp)$/
-/** Larger ones are loaded when one asks for them. */
+/** Larger pictures are loaded on request. */
 const SHOWN_BYTES = 2_000_000
 
-/** What was sent with a message: pictures are seen, the rest is there to be downloaded. */
+/** Files sent with a message: pictures are shown, the rest can be downloaded. */
 export function SentFiles({ conversationId, files }: { conversationId: string; files: UploadedFile[] }) {
   if (files.length === 0) return null
   return (
@@ -71,7 +71,7 @@ function Picture({ conversationId, file }: { conversationId: string; file: Uploa
         made = URL.createObjectURL(blob)
         setUrl(made)
       },
-      () => undefined, // Its name stays.
+      () => undefined, // Its name is shown instead.
     )
     return () => {
       isLeft = true
@@ -98,7 +98,7 @@ function Download({ conversationId, file }: { conversationId: string; file: Uplo
   return (
     <button type="button" class="quiet" disabled={isBusy} title={error ?? 'Download'} onClick={() => void run(save)}>
       <Icon name="attach" />
-      {file.name} <span class="muted">{error === undefined ? formatBytes(file.size) : 'not there any more'}</span>
+      {file.name} <span class="muted">{error === undefined ? formatBytes(file.size) : 'no longer available'}</span>
     </button>
   )
 }

@@ -5,7 +5,7 @@ import { Icon } from '../parts/icon.js'
 import { Time } from '../parts/numbers.js'
 import { LineCount } from '../parts/tool-call.js'
 
-/** What the agent has changed in a conversation, file by file. */
+/** What the agent changed in a conversation, by file. */
 export function ChangesPanel({ files, onClose }: { files: ChangedFile[]; onClose?: () => void }) {
   const added = files.reduce((sum, file) => sum + file.added, 0)
   const removed = files.reduce((sum, file) => sum + file.removed, 0)
@@ -17,7 +17,7 @@ export function ChangesPanel({ files, onClose }: { files: ChangedFile[]; onClose
         </h2>
         <LineCount added={added} removed={removed} />
         {onClose && (
-          <button type="button" class="quiet icon-only" aria-label="Hide the changes" onClick={onClose}>
+          <button type="button" class="quiet icon-only" aria-label="Hide changes" onClick={onClose}>
             <Icon name="close" />
           </button>
         )}
@@ -50,14 +50,14 @@ function File({ file, isOpenAtFirst }: { file: ChangedFile; isOpenAtFirst: boole
           <div key={index} class="edit">
             <p class="muted small">
               <Time at={edit.at} />
-              {edit.is_cut && ', only its beginning'}
+              {edit.is_cut && ', truncated'}
             </p>
             {edit.patch !== null ? (
               <Patch patch={edit.patch} />
             ) : edit.new !== null ? (
               <Diff before={edit.old ?? ''} after={edit.new} />
             ) : (
-              <p class="muted small">The agent told only that it changed this file.</p>
+              <p class="muted small">The agent did not report what it changed in this file.</p>
             )}
           </div>
         ))}

@@ -1,13 +1,13 @@
-// What is being typed that can be completed: a command at the beginning, or a file anywhere. Pure.
+// What can be completed while typing: a command at the beginning, or a file anywhere. Pure.
 
 export interface Completing {
   kind: 'command' | 'file'
-  /** Where it begins, with its sign. */
+  /** Where it begins, including the sign. */
   start: number
   query: string
 }
 
-/** Contract: nothing in the middle of a word, and no command but at the very beginning. */
+/** Contract: nothing in the middle of a word, and a command only at the very beginning. */
 export function completingAt(text: string, caret: number): Completing | undefined {
   const before = text.slice(0, caret)
   const command = /^\/(\w*)$/.exec(before)
@@ -16,13 +16,13 @@ export function completingAt(text: string, caret: number): Completing | undefine
   return file ? { kind: 'file', start: caret - 1 - (file[1] ?? '').length, query: file[1] ?? '' } : undefined
 }
 
-/** The text with what was chosen in the place of what was typed, and where one goes on typing. */
+/** The text with the completion in place of the typed part, and where the caret goes. */
 export function completed(
   text: string,
   { kind, start, query }: Completing,
   chosen: string,
 ): { text: string; caret: number } {
-  // In a directory one goes on typing.
+  // After a directory, typing continues.
   const space = chosen.endsWith('/') ? '' : ' '
   const word = `${kind === 'command' ? '/' : '@'}${chosen}${space}`
   const rest = text.slice(start + 1 + query.length).replace(/^ /, '')

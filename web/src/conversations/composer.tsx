@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { withLocalTimes } from '../../../src/core/local-time.js'
 import { Icon } from '../parts/icon.js'
 import { Markdown } from '../parts/markdown.js'
 import { Option } from '../parts/option.js'
@@ -11,8 +12,8 @@ import { problemOf } from './message-problem.js'
 import { type CompletionSources, useCompletions } from './use-completions.js'
 
 /**
- * Where one writes. `draftId` names what is kept of it. Contract of `send`: settles when the gateway has the message, with
- * what it answers at once to a command; until then, and when it rejects, text and files stay.
+ * The message field. `draftId` names the stored draft. Contract of `send`: resolves once the gateway has the message,
+ * with the answer if it was a command. Until then, and if it rejects, text and files stay.
  */
 export function Composer({
   draftId,
@@ -25,9 +26,9 @@ export function Composer({
   draftId: string
   placeholder: string
   sources: CompletionSources
-  /** What is chosen for a new conversation. */
+  /** The choices for a new conversation. */
   above?: ComponentChildren
-  /** Before the button that sends. */
+  /** Before the send button. */
   beside?: ComponentChildren
   send: (draft: Draft, files: File[]) => Promise<string | undefined>
 }) {
@@ -48,7 +49,7 @@ export function Composer({
   const isCompleting = completing !== undefined && completions.length > 0 && !isDismissed && !isBusy
   const at = Math.min(chosen, completions.length - 1)
   useEffect(() => {
-    // On a phone this would open its keyboard.
+    // On a phone, focus would open the keyboard.
     if (matchMedia('(pointer: fine)').matches) field.current?.focus()
   }, [])
   useLayoutEffect(() => {
@@ -66,7 +67,7 @@ export function Composer({
   const attach = (chosenFiles: Iterable<File>): void => {
     const all = [...files, ...chosenFiles]
     setFiles(all.slice(0, MOST_FILES))
-    setProblem(all.length > MOST_FILES ? `A message takes ${MOST_FILES} files.` : undefined)
+    setProblem(all.length > MOST_FILES ? `Attach at most ${MOST_FILES} files.` : undefined)
     field.current?.focus()
   }
   const submit = async (): Promise<void> => {
@@ -74,7 +75,10 @@ export function Composer({
     const why = problemOf(draft.text)
     setProblem(why)
     setAnswer(undefined)
-    const sent = async (): Promise<void> => setAnswer(await send(draft, files))
+    const sent = async (): Promise<void> => {
+      const answered = await send(draft, files)
+      setAnswer(answered && withLocalTimes(answered, Date.now()))
+    }
     if (why === undefined && (await run(sent))) {
       write('')
       setFiles([])
@@ -90,9 +94,9 @@ export function Composer({
     nextCaret.current = next.caret
     field.current?.focus()
   }
-  /** What was typed is all that the completion would put in. */
+  /** Whether the command is already typed in full. */
   const isWhole = (): boolean => completing?.kind === 'command' && completing.query === completions[at]?.word
-  /** Whether it was one for the suggestions. */
+  /** Whether the suggestions handled the key. */
   const pressInList = ({ key, shiftKey }: KeyboardEvent): boolean => {
     const count = completions.length
     if (key === 'ArrowDown') setChosen((at + 1) % count)

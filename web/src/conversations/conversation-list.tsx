@@ -10,7 +10,7 @@ import { useResource } from '../use-resource.js'
 import { ConversationRow, ROW_PX } from './conversation-row.js'
 import { type Filter, type Listed, useConversations } from './use-conversations.js'
 
-/** After the last key, before one is looked for. */
+/** The pause after the last key, before a search. */
 const TYPING_MS = 300
 const STATES = [
   ['running', 'Running'],
@@ -29,7 +29,7 @@ export function ConversationList() {
       {isLoading && rows.length === 0 && <Skeleton />}
       {!isLoading && error === undefined && rows.length === 0 && (
         <EmptyState icon="chat" title={isFiltered ? 'Nothing found' : 'No conversations yet'}>
-          {isFiltered ? 'Try other words, or fewer filters.' : 'Start one here, on Discord or with aetheel chat.'}
+          {isFiltered ? 'Try other words or fewer filters.' : 'Start one here, on Discord, or with aetheel chat.'}
         </EmptyState>
       )}
       <WindowList
@@ -53,7 +53,7 @@ function Filters({ filter, onChange, rows }: { filter: Filter; onChange: (filter
   const { value: projects = [] } = useResource(() => api.projects.list(), [])
   const [channels, setChannels] = useState<string[]>([])
   useEffect(() => {
-    // Those that were seen stay to be chosen, also when a filter hides them.
+    // A channel seen once can still be chosen, even if a filter hides it.
     const seen = new Set([...channels, ...rows.map(({ channel }) => channel)])
     if (seen.size > channels.length) setChannels([...seen].toSorted())
   }, [rows])

@@ -22,13 +22,13 @@ import { PaneHead } from './pane-head.js'
 import { Transcript } from './transcript.js'
 import { useChanges } from './use-changes.js'
 
-/** Those that are made by this API. */
+/** Channels whose conversations are created through the API. */
 const WEB = 'web'
 const OWN_CHANNELS = ['http', WEB]
-/** As in styles/conversation.css: there is no room for two columns. */
+/** As in styles/conversation.css. There is no room for two columns. */
 const ONE_COLUMN = '(max-width: 76rem)'
 
-/** Contract: gets the id as its `key`. */
+/** Contract: its `key` is the id. */
 export function ConversationPane({ id }: { id: string }) {
   const live = useLive()
   const [own, setOwn] = useState(0)
@@ -115,7 +115,7 @@ export function ConversationPane({ id }: { id: string }) {
                 }}
               />
             ) : (
-              <p class="note">This token is read-only. To write, log in with one that has the scope "run".</p>
+              <p class="note">This token is read-only. To write, log in with a token that has the "run" scope.</p>
             )}
           </div>
         </div>
@@ -133,7 +133,7 @@ export function ConversationPane({ id }: { id: string }) {
   )
 }
 
-/** Changes with everything that changes the transcript or the details. */
+/** A key that changes whenever the transcript or the details may have changed. */
 function versionOf(heard: Conversation | undefined): string {
   if (!heard) return ''
   const { last_number: number, state, open, asked, message_id: messageId, run, project_id: projectId, title } = heard
@@ -143,19 +143,19 @@ function versionOf(heard: Conversation | undefined): string {
 function latestOf(details: ConversationDetails, { conversations }: LiveState): Conversation {
   const heard = conversations.get(details.id)
   if (!heard || heard.updated_at < details.updated_at) return details
-  // Chosen on this page, they are heard of later.
+  // These are changed on this page, and the stream may be behind.
   const { project_id, title, title_is_chosen, is_pinned, is_archived } = details
   return { ...heard, project_id, title, title_is_chosen, is_pinned, is_archived }
 }
 
-/** An address with a slip in it, or one that was deleted. */
+/** A mistyped address, or a deleted conversation. */
 function Lost({ words, code, onRetry }: { words: string; code: ApiErrorCode | undefined; onRetry: () => void }) {
-  // Of this request, the address alone can be invalid.
+  // Only the id can make this request invalid.
   const isUnknown = code === 'not_found' || code === 'request_invalid'
   return (
     <>
       <ErrorNote
-        words={isUnknown ? 'There is no such conversation, or your token may not see it.' : words}
+        words={isUnknown ? 'Conversation not found, or your token cannot access it.' : words}
         onRetry={onRetry}
       />
       <a href={hrefOf('conversations')}>All conversations</a>
@@ -176,7 +176,7 @@ function StopButton({ id, messageId }: { id: string; messageId: string }) {
   )
 }
 
-/** Of another channel: read here, and taken up in a new conversation of this page. */
+/** A conversation of another channel: read here, and continued in a new one. */
 function Elsewhere({
   details,
   mayRun,
@@ -187,9 +187,9 @@ function Elsewhere({
   stop: ComponentChildren
 }) {
   const { run, isBusy, error } = useAction()
-  /** Begun by an attempt that failed later. */
+  /** Created by an earlier attempt that failed afterwards. */
   const begun = useRef<string | undefined>(undefined)
-  const goOn = async (): Promise<void> => {
+  const continueHere = async (): Promise<void> => {
     const { project_id: projectId, session } = details
     begun.current ??= (await api.conversations.create(projectId === null ? {} : { project_id: projectId })).id
     if (session) await api.conversations.resume(begun.current, session.id)
@@ -199,14 +199,14 @@ function Elsewhere({
   return (
     <div class="elsewhere">
       <span>
-        {isCommand ? 'These commands came over the API.' : `This conversation is on ${channelName(details.channel)}.`}
-        {details.session && <span class="muted"> Continued here, the agent still knows what was said.</span>}
+        This conversation {isCommand ? 'came in over the API' : `is on ${channelName(details.channel)}`}.
+        {details.session && <span class="muted"> Continue here, and the agent keeps its context.</span>}
       </span>
       <span class="row">
         <ErrorWords words={error} />
         {stop}
         {mayRun && (
-          <button type="button" class="primary" disabled={isBusy} onClick={() => void run(goOn)}>
+          <button type="button" class="primary" disabled={isBusy} onClick={() => void run(continueHere)}>
             Continue here
           </button>
         )}

@@ -6,7 +6,7 @@ import { hrefOf } from '../router.js'
 import { MarkedWords } from './marked-words.js'
 import type { Listed } from './use-conversations.js'
 
-/** As high as in styles/conversation.css. */
+/** The height in styles/conversation.css. */
 export const ROW_PX = 60
 
 export function ConversationRow({ row, query = '' }: { row: Listed; query?: string }) {

@@ -1,24 +1,24 @@
-// What is typed and not sent yet, for each conversation, for as long as the tab is open.
+// Unsent text of each conversation, kept for as long as the tab is open.
 
 import type { NewConversation } from '../../../src/client/aetheel-client.js'
 
 export interface Draft {
   text: string
-  /** Under it the gateway takes the text once, however often it is sent. */
+  /** The idempotency key: the gateway takes the text once, however often it is sent. */
   key: string
-  /** The conversation that was begun with it; whether the text got there is not known. */
+  /** The conversation created for it. Whether the text got there is unknown. */
   begun?: Begun
 }
 
 export interface Begun {
   id: string
-  /** As what it was begun. */
+  /** The choices it was created with. */
   wanted: NewConversation
 }
 
 type Kept = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>
 
-/** Contract: nothing throws; where a browser keeps nothing, there are no drafts. */
+/** Contract: never throws. If the browser stores nothing, there are no drafts. */
 export class Drafts {
   constructor(
     private readonly storage: () => Kept,
@@ -31,12 +31,12 @@ export class Drafts {
       const isBegun = typeof begun?.id === 'string' && typeof begun.wanted === 'object'
       if (typeof text === 'string' && typeof key === 'string') return { text, key, ...(isBegun && { begun }) }
     } catch {
-      // Not ours, or not to be read: as if there was none.
+      // Not ours, or unreadable: the same as no draft.
     }
     return { text: '', key: this.newKey() }
   }
 
-  /** Another text is another message, with a key of its own. */
+  /** A changed text is a new message, with a new key. */
   change(id: string, text: string): Draft {
     const { begun } = this.get(id)
     const draft = { text, key: this.newKey(), ...(begun && { begun }) }
@@ -45,7 +45,7 @@ export class Drafts {
     return draft
   }
 
-  /** Sent again, also after the page was loaded anew, it goes to that one. */
+  /** Sent again, even after a reload, it goes to the same conversation. */
   begin(id: string, begun: Begun): void {
     this.#keep(id, { ...this.get(id), begun })
   }
@@ -58,14 +58,14 @@ export class Drafts {
     try {
       act(this.storage())
     } catch {
-      // Full, or forbidden: what is typed stays on the page.
+      // Storage is full or forbidden: the text is only on the page.
     }
   }
 }
 
 export const drafts = new Drafts(
   () => sessionStorage,
-  // `crypto.randomUUID` is not there without TLS.
+  // Without TLS there is no `crypto.randomUUID`.
   () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join(''),
 )
 

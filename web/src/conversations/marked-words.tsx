@@ -5,7 +5,7 @@ export interface Piece {
   isFound: boolean
 }
 
-/** The text in pieces, by where words of the search stand. Joined they are the text. */
+/** Splits the text at the words of the search. The pieces joined are the text. */
 export function piecesOf(text: string, query: string): Piece[] {
   const words = [...new Set(query.split(/\s+/).filter(Boolean))].toSorted((a, b) => b.length - a.length)
   if (words.length === 0) return [{ text, isFound: false }]
@@ -16,7 +16,7 @@ export function piecesOf(text: string, query: string): Piece[] {
     .filter(({ text: piece }) => piece !== '')
 }
 
-/** A text in which the words of a search are marked. */
+/** Marks the words of a search. */
 export function MarkedWords({ text, query }: { text: string; query: string }): ComponentChildren {
   return piecesOf(text, query).map(({ text: piece, isFound }, index) =>
     isFound ? <mark key={index}>{piece}</mark> : piece,

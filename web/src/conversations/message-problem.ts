@@ -1,9 +1,9 @@
-/** As the gateway has it. */
+/** The gateway's limit. */
 const LONGEST_MESSAGE = 1_000_000
 
-/** Why a text cannot be sent, in words; none when it can. Contract: what the gateway refuses is never lost for it. */
+/** Why a text cannot be sent, if it cannot. Checked before sending, so that a rejected text is not lost. */
 export function problemOf(text: string): string | undefined {
   return text.length > LONGEST_MESSAGE
-    ? 'Longer than a million characters. Send it as a file, or put it into a file of the project.'
+    ? 'Longer than a million characters. Attach it as a file, or save it in the project.'
     : undefined
 }

@@ -1,5 +1,6 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { GivenProvider, NewConversation as Wanted } from '../../../src/client/aetheel-client.js'
+import { withLocalTimes } from '../../../src/core/local-time.js'
 import { api } from '../api.js'
 import { useMe } from '../me.js'
 import { ErrorNote } from '../parts/error-note.js'
@@ -14,12 +15,12 @@ import { AgentOptions, NO_PROJECT, ProjectOptions } from './options.js'
 
 const DRAFT = 'new'
 
-/** A conversation that begins with its first message. Contract: gets the project as its `key`. */
+/** Creates a conversation with its first message. Contract: its `key` is the project. */
 export function NewConversation({ inProject }: { inProject?: string | undefined }) {
   const { projects: own } = useMe()
   const projects = useResource(() => api.projects.list(), [])
   const agents = useResource(() => api.agents.list(), [])
-  /** Of a first message that did not get through, as far as is known: the next attempt does not begin another one. */
+  /** Created for a first message that may not have got through. The next attempt uses it again. */
   const begun = useRef(drafts.get(DRAFT).begun)
   const before = inProject === undefined ? begun.current?.wanted : undefined
   const [chosen, setChosen] = useState(inProject ?? (before ? (before.project_id ?? '') : own?.[0]))
@@ -108,8 +109,9 @@ export function NewConversation({ inProject }: { inProject?: string | undefined 
           const id = await begin()
           const files = await upload(id, chosen)
           const taken = await api.conversations.send(id, text, { idempotencyKey: key, files })
-          if ('command' in taken) toast({ title: `/${taken.command}`, what: taken.answer })
-          else for (const note of taken.notes) toast({ title: note })
+          const local = (words: string): string => withLocalTimes(words, Date.now())
+          if ('command' in taken) toast({ title: `/${taken.command}`, what: local(taken.answer) })
+          else for (const note of taken.notes) toast({ title: local(note) })
           if (isHere.current) location.hash = hrefOf('conversations', id)
           return undefined
         }}

@@ -1,7 +1,7 @@
 import type { Agent, Project } from '../../../src/client/aetheel-client.js'
 import { agentName } from '../agent-names.js'
 
-/** `none` is what it means to choose none; without it, that cannot be. Contract: what is chosen is always among them. */
+/** `none` labels the empty choice; without it, there is none. Contract: the current choice is always listed. */
 export function ProjectOptions({
   projects,
   chosen,
@@ -24,14 +24,14 @@ export function ProjectOptions({
   )
 }
 
-/** `standard` is who answers when none is chosen, where that is known. */
+/** `standard` is the agent that answers if none is chosen, if known. */
 export function AgentOptions({ agents, standard }: { agents: Agent[]; standard?: string | undefined }) {
   return (
     <>
       <option value="">{standard === undefined ? 'Default agent' : `${agentName(standard)} (default)`}</option>
       {agents.map(({ provider, status }) => (
         <option key={provider} value={provider} disabled={status !== 'available'}>
-          {status === 'available' ? agentName(provider) : `${agentName(provider)} (not installed)`}
+          {status === 'available' ? agentName(provider) : `${agentName(provider)} (unavailable)`}
         </option>
       ))}
     </>

@@ -102,7 +102,7 @@ export function PaneHead({
             <span class="chat-word">Changes</span> {changedFiles}
           </button>
         )}
-        {mayChange && <Menu label="More" items={items} />}
+        {mayChange && <Menu label="More actions" items={items} />}
       </div>
       {doing === 'deleting' && <Deletion conversation={conversation} onClose={() => setDoing(undefined)} />}
     </header>
@@ -132,7 +132,7 @@ function StateWords({ conversation }: { conversation: Conversation }) {
       <span class="mark waiting" />{' '}
       {until !== null && Date.parse(until) > Date.now() + 5000 ? (
         <>
-          Tried again <Time at={until} />
+          Retrying <Time at={until} />
         </>
       ) : (
         'Waiting'
@@ -142,7 +142,7 @@ function StateWords({ conversation }: { conversation: Conversation }) {
   )
 }
 
-/** In the place of the title. Contract: an empty one gives back the first words. */
+/** Replaces the title. Contract: an empty title restores the first words. */
 function TitleForm({ conversation, onDone }: { conversation: Conversation; onDone: () => void }) {
   const [title, setTitle] = useState(titleOf(conversation))
   const { run, isBusy, error } = useAction()
@@ -182,8 +182,8 @@ function Deletion({ conversation, onClose }: { conversation: Conversation; onClo
     <Dialog title="Delete this conversation?" onClose={onClose}>
       <div class="stack">
         <p>
-          <strong>{titleOf(conversation)}</strong> goes for good, with everything that was said and done in it. What the
-          agent changed in files stays.
+          <strong>{titleOf(conversation)}</strong> and all its messages and runs will be permanently deleted. Files that
+          the agent changed are kept.
         </p>
         {error !== undefined && <ErrorNote words={error} />}
         <div class="dialog-end">

@@ -7,20 +7,20 @@ import { RunModel } from '../run-model.js'
 import { type Folds, lastOpened } from '../use-fold.js'
 
 const EVENTS_AT_ONCE = 1000
-/** Of one run, before one asks for more. */
+/** Events of one run that are loaded before a person asks for more. */
 const MOST_EVENTS = 20_000
-/** At once on the page. */
+/** Steps on the page at once. */
 const SHOWN_STEPS = 40
 
-/** Everything that happened in a run, some steps at a time: first those with what was opened last. */
+/** Everything that happened in a run, some steps at a time, starting with what was opened last. */
 export function PastRun({ runId, folds }: { runId: string; folds: Folds }) {
-  const { model, count, isDone, isPaused, error, goOn } = usePastRun(runId)
+  const { model, count, isDone, isPaused, error, loadMore } = usePastRun(runId)
   const [opened] = useState(() => lastOpened(folds))
   const [chosen, setFirst] = useState<number>()
   const steps = model.blocks.length
   const first = chosen ?? firstWith(model.blocks.findIndex(({ key }) => key === opened))
   const shown = model.blocks.slice(first, first + SHOWN_STEPS)
-  if (error !== undefined && steps === 0) return <ErrorNote words={error} onRetry={goOn} />
+  if (error !== undefined && steps === 0) return <ErrorNote words={error} onRetry={loadMore} />
   if (isDone && steps === 0) return <p class="muted">No steps: the agent only answered.</p>
   return (
     <div class="past-run">
@@ -40,9 +40,9 @@ export function PastRun({ runId, folds }: { runId: string; folds: Folds }) {
         )}
       </div>
       <RunView model={{ blocks: shown, dropped: 0, folds }} />
-      {error !== undefined && <ErrorNote words={error} onRetry={goOn} />}
+      {error !== undefined && <ErrorNote words={error} onRetry={loadMore} />}
       {isPaused && (
-        <button type="button" onClick={goOn}>
+        <button type="button" onClick={loadMore}>
           Load more
         </button>
       )}
@@ -59,7 +59,7 @@ function Jump({ label, to, at, onJump }: { label: string; to: number; at: number
   )
 }
 
-/** Of the steps that are shown with this one. */
+/** The first step of the page that contains this one. */
 function firstWith(step: number): number {
   return Math.max(0, Math.floor(step / SHOWN_STEPS) * SHOWN_STEPS)
 }
@@ -81,8 +81,8 @@ interface Loaded {
   error?: string
 }
 
-/** The events of a run, page by page: what is there is shown while the rest comes. */
-export function usePastRun(runId: string): Loaded & { goOn: () => void } {
+/** The events of a run, page by page. Loaded ones are shown while the rest is loading. */
+export function usePastRun(runId: string): Loaded & { loadMore: () => void } {
   const [loaded, setLoaded] = useState<Loaded>(() => ({
     model: new RunModel(Infinity),
     count: 0,
@@ -117,5 +117,5 @@ export function usePastRun(runId: string): Loaded & { goOn: () => void } {
       isLeft = true
     }
   }, [runId, turn])
-  return { ...loaded, goOn: () => setTurn(turn + 1) }
+  return { ...loaded, loadMore: () => setTurn(turn + 1) }
 }

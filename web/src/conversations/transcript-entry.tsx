@@ -28,20 +28,20 @@ type Run = Message['runs'][number]
 interface EntryProps {
   conversationId: string
   entry: TranscriptEntry
-  /** What is known of it while it is worked on. */
+  /** Its live turn, while an agent works on it. */
   turn: Turn | undefined
-  /** Another one when the turn has gone on. */
+  /** Changes with every event of the turn. */
   revision: string
   approvals: Approval[]
   mayChange: boolean
-  /** Whether messages can be sent to it from here. */
+  /** Whether messages can be sent from here. */
   mayWrite: boolean
-  /** Whether nothing was asked since. */
+  /** Whether it is the latest message. */
   isLatest: boolean
   onChange: () => void
 }
 
-/** Drawn anew only when it has changed: while an agent writes, the rest of the page stands still. */
+/** Re-renders only when it has changed, so that the rest of the page stays put while an agent writes. */
 export class EntryView extends Component<EntryProps> {
   override shouldComponentUpdate({ entry, turn, revision, approvals, mayChange, isLatest }: EntryProps): boolean {
     const { props } = this
@@ -76,13 +76,13 @@ function MessageView({
 }: Omit<EntryProps, 'entry'> & { message: Message }) {
   const { kind, state, replies, runs, merged_into: mergedInto } = message
   const isOpen = state === 'queued' || state === 'running'
-  // A question is shown with its buttons, and its outcome among the steps.
+  // A question has its own card, and its outcome is among the steps.
   const said = replies.filter(({ is_question: isQuestion }) => !isQuestion)
   const ended = runs.filter((run) => run.state !== 'running')
   const last = ended.at(-1)
   const isAnswered = state === 'answered'
   const remains = !isOpen && !isAnswered ? last : undefined
-  // A turn that ended while nobody listened is not known any more.
+  // A turn that ended while the stream was closed is no longer known.
   const known = useRef<Folds>(new Map())
   if (turn) known.current = turn.model.folds
   const folds = known.current
@@ -122,11 +122,11 @@ function MessageView({
   )
 }
 
-/** Of what began a turn in place of a person. */
+/** Characters of a text that started a turn without a person, such as a heartbeat. */
 const SHOWN_TRIGGER = 200
 const SHOWN_CHARACTERS = 30_000
 
-/** What a person wrote, to the character. */
+/** What a person wrote, exactly as typed. */
 function Typed({
   conversationId,
   message: { author, text, files, received_at: at },
@@ -150,7 +150,7 @@ function Typed({
   )
 }
 
-/** For an agent that has paused at its limit of turns. */
+/** For an agent that paused at its turn limit. */
 function Continue({
   conversationId,
   messageId,
@@ -176,7 +176,7 @@ function Continue({
   )
 }
 
-/** What is done about a message right now. */
+/** What is happening with a message right now. */
 function Going({
   turn,
   state,
@@ -191,7 +191,7 @@ function Going({
   const words = isAsked ? undefined : state === 'running' ? 'Working…' : 'Waiting for its turn'
   const model = turn && withoutAsked(turn.model, approvals)
   return (
-    <section class="said agent" aria-label="What the agent does" aria-busy={!isAsked}>
+    <section class="said agent" aria-label="What the agent is doing" aria-busy={!isAsked}>
       {model && model.blocks.length > 0 && <RunView model={model} />}
       {words !== undefined && (
         <p class="status">
@@ -202,14 +202,14 @@ function Going({
   )
 }
 
-/** The tool that waits for a person is told by its question. */
+/** The question already shows the tool that waits for it. */
 function withoutAsked({ blocks, dropped, folds }: RunModel, approvals: Approval[]): ShownRun {
   const isAsked = (block: Block): boolean =>
     block.kind === 'tool' && !block.result && approvals.some(({ tool }) => tool === block.tool)
   return { blocks: approvals.length === 0 ? blocks : blocks.filter((block) => !isAsked(block)), dropped, folds }
 }
 
-/** What an agent had said and done before it was stopped, or failed. */
+/** What an agent said and did before it was stopped or failed. */
 function Remains({
   run,
   turn,
@@ -219,7 +219,7 @@ function Remains({
   run: Run
   turn: Turn | undefined
   folds: Folds
-  /** Whether nothing else tells why it failed. */
+  /** Whether nothing else says why it failed. */
   hasErrors: boolean
 }) {
   const { model } = usePastRun(run.id)
@@ -235,11 +235,11 @@ function Remains({
 
 function SaidView({ said }: { said: Said }) {
   const { notes, is_error: isError, files, state } = said
-  // What the gateway says has its own times.
+  // Texts of the gateway contain times in UTC.
   const local = (words: string): string => withLocalTimes(words, Date.parse(said.created_at))
   const text = isError ? local(said.text) : said.text
   return (
-    <article class={`said ${isError ? 'failed' : 'agent'}`} aria-label={isError ? 'An error' : 'An answer'}>
+    <article class={`said ${isError ? 'failed' : 'agent'}`} aria-label={isError ? 'Error' : 'Answer'}>
       <Markdown text={text} />
       {files.length > 0 && (
         <ul class="files" aria-label="Files">
@@ -260,14 +260,14 @@ function SaidView({ said }: { said: Said }) {
 }
 
 const DELIVERY = {
-  pending: 'Being delivered…',
+  pending: 'Delivering…',
   undelivered: 'Not delivered to the channel. Retry it under Queue.',
-  dropped: 'Dropped before it was delivered.',
+  dropped: 'Dropped before delivery.',
 }
 
 function CopyButton({ text }: { text: string }) {
   const [isCopied, setIsCopied] = useState(false)
-  // Without TLS a browser has no clipboard.
+  // Without TLS, browsers have no clipboard API.
   const { clipboard } = navigator as Partial<Navigator>
   if (!clipboard) return null
   return (
@@ -303,7 +303,7 @@ const ENDS: Partial<Record<Message['state'], string>> = {
   refused: 'Refused',
 }
 
-/** Why a message has no answer, and what can be done about that. */
+/** Why a message has no answer, and what to do about it. */
 function Ended({
   conversationId,
   message: { id, text, state, problem, replies },
@@ -315,7 +315,7 @@ function Ended({
   const word = ENDS[state]
   if (word === undefined) return null
   const isTold = replies.some(({ is_error: isError }) => isError)
-  // What was stopped has ended for good: its words are sent again.
+  // A stopped message cannot be retried, so its text is sent again.
   const retry =
     state === 'failed' && mayChange
       ? () => api.conversations.retry(conversationId, id)
@@ -348,16 +348,16 @@ function Ended({
   )
 }
 
-/** While it is filled. */
+/** How long opened details may take to fill. */
 const OPENING_MS = 800
 
-/** Of the whole, among the folds of its events, which are numbered from 1. */
+/** Fold keys of the details themselves. Those of events are numbered from 1. */
 const BEHIND_ANSWER = 0
 const BEHIND_ATTEMPTS = -1
 
 /**
- * What stands behind an answer, or the attempts before it: the runs, with everything that happened in them. Contract: an
- * answer does not hide what one has opened while it was written.
+ * The runs behind an answer, or the failed attempts, with everything that happened in them. Contract: what a person
+ * opened while the answer was being written stays open.
  */
 function Behind({ runs, folds, isAnswered }: { runs: Run[]; folds: Folds; isAnswered: boolean }) {
   const fold = useFold(
@@ -374,7 +374,7 @@ function Behind({ runs, folds, isAnswered }: { runs: Run[]; folds: Folds; isAnsw
     const isByHand = isDrawn.current
     isDrawn.current = true
     if (!isOpen || !isByHand || !current) return undefined
-    // At the end of the page, what opens would be below it.
+    // At the end of the page, the opened details would be out of view.
     const growth = new ResizeObserver(() => current.scrollIntoView({ block: 'nearest' }))
     growth.observe(current)
     const timer = setTimeout(() => growth.disconnect(), OPENING_MS)
@@ -420,7 +420,7 @@ const RUN_STATES: Record<Run['state'], string> = {
   answered: 'answered',
   failed: 'failed',
   cancelled: 'stopped',
-  interrupted: 'cut off when the gateway ended',
+  interrupted: 'interrupted when the gateway stopped',
 }
 
 function RunFacts({ run: { provider, model, usage, cost_usd: cost } }: { run: Run }) {

@@ -1,24 +1,24 @@
-// What of a transcript is held and shown: a stretch of it, bounded, that ends with the latest unless one has gone back.
+// The part of a transcript that is loaded: bounded, and ending with the latest entry unless the reader went back.
 
 import type { TranscriptEntry, TranscriptPage } from '../../../src/client/aetheel-client.js'
 
 export interface TranscriptWindow {
   /** Oldest first. */
   entries: TranscriptEntry[]
-  /** For older ones; null when there are none. */
+  /** Where older entries begin; null if there are none. */
   before: number | null
-  /** Whether newer ones were let go, to make room for older. */
+  /** Whether newer entries were dropped to make room for older ones. */
   isBehind: boolean
 }
 
 const MOST_ENTRIES = 120
-/** Of all texts together, as far as they are shown. */
+/** Of all texts together, counting only what is shown. */
 const MOST_CHARACTERS = 600_000
 const SHOWN_CHARACTERS = 30_000
 
 export const EMPTY_WINDOW: TranscriptWindow = { entries: [], before: null, isBehind: false }
 
-/** The latest page over what is held. Without anything in common there may be a gap, so the page stands alone. */
+/** Merges the latest page. If nothing overlaps there may be a gap, so the page replaces everything. */
 export function withLatest(held: TranscriptWindow, { entries, next }: TranscriptPage): TranscriptWindow {
   const latest = entries.toReversed()
   const first = latest[0]
@@ -26,13 +26,13 @@ export function withLatest(held: TranscriptWindow, { entries, next }: Transcript
   if (held.isBehind || !first || !latest.some(({ id }) => known.has(id))) {
     return trimmed({ entries: latest, before: next, isBehind: false })
   }
-  // One that was taken up again has a new number.
+  // A retried entry has a new number.
   const inPage = new Set(latest.map(({ id }) => id))
   const older = held.entries.filter(({ id, number }) => number < first.number && !inPage.has(id))
   return trimmed({ entries: [...older, ...latest], before: older.length > 0 ? held.before : next, isBehind: false })
 }
 
-/** What comes before is put above. What is too much then goes at the end: one looks at the beginning. */
+/** Adds older entries above. Excess is dropped at the end, since the reader is at the beginning. */
 export function withOlder(held: TranscriptWindow, { entries, next }: TranscriptPage): TranscriptWindow {
   const first = held.entries[0]
   const known = new Set(held.entries.map(({ id }) => id))
@@ -49,7 +49,7 @@ function trimmed(held: TranscriptWindow): TranscriptWindow {
   return { ...held, entries, before: entries[0]?.number ?? null }
 }
 
-/** How many of them can be shown; at least one. */
+/** How many can be shown; at least one. */
 function roomOf(entries: TranscriptEntry[]): number {
   let characters = 0
   const count = entries.findIndex((entry, index) => {

@@ -7,12 +7,12 @@ import { Skeleton } from '../parts/skeleton.js'
 import { EntryView } from './transcript-entry.js'
 import { useTranscript } from './use-transcript.js'
 
-/** Near enough to the end to be meant as there. */
+/** This close to the end counts as at the end. */
 const NEAR_PX = 40
 
 /**
- * What was said in a conversation, with what goes on at its end. It stays at the end while that grows, unless one has
- * scrolled up; what is put above does not move what one reads.
+ * A conversation's messages, with current activity at the end. It stays at the end as that grows, unless the reader has
+ * scrolled up. Loading earlier messages does not move the text being read.
  */
 export function Transcript({
   id,
@@ -27,7 +27,7 @@ export function Transcript({
   id: string
   version: string
   live: LiveState
-  /** Goes up with each message that is sent from here: one wants to see it. */
+  /** Incremented with each message sent from here, to scroll to it. */
   sent: number
   approvals: Approval[]
   mayChange: boolean
@@ -36,7 +36,7 @@ export function Transcript({
 }) {
   const { window: held, isLoading, isLoadingOlder, error, loadOlder, loadLatest } = useTranscript(id, version)
   const { before, isBehind } = held
-  // A question is shown with its buttons, where it was asked.
+  // A question has its own card, where it was asked.
   const entries = useMemo(() => held.entries.filter((entry) => !isQuestion(entry)), [held])
   const frame = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)
@@ -71,7 +71,7 @@ export function Transcript({
       ref={frame}
       class="transcript"
       role="region"
-      aria-label="What was said"
+      aria-label="Transcript"
       tabIndex={0}
       onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
         isAtEnd.current = !isBehind && scrollHeight - scrollTop - clientHeight < NEAR_PX
@@ -93,7 +93,7 @@ export function Transcript({
       {isLoading && <Skeleton />}
       {error !== undefined && <ErrorNote words={error} onRetry={loadLatest} />}
       {!isLoading && error === undefined && entries.length === 0 && (
-        <EmptyState title="Nothing here yet">Write the first message below.</EmptyState>
+        <EmptyState title="No messages yet">{mayWrite && 'Write the first message below.'}</EmptyState>
       )}
       {entries.map((entry) => {
         const turn = turnOf(entry)

@@ -4,10 +4,10 @@ import { api } from '../api.js'
 import type { LiveState } from '../live.js'
 import { useResource } from '../use-resource.js'
 
-/** After the last change: agents make several at once. */
+/** The pause after the last change, since agents make several at once. */
 const SETTLED_MS = 300
 
-/** The files that the agent has changed in a conversation, asked for again when it has changed more. */
+/** The files that the agent changed in a conversation, reloaded when it changes more. */
 export function useChanges(id: string, version: string, { conversations, turns }: LiveState): ChangedFile[] {
   const turn = turns.get(conversations.get(id)?.message_id ?? '')
   const count = turn?.model.fileChanges ?? 0

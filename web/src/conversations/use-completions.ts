@@ -5,23 +5,23 @@ import type { IconName } from '../parts/icon.js'
 import { type Completing, completingAt } from './completion.js'
 
 export interface Completion {
-  /** What is put into the text, without its sign. */
+  /** What is inserted, without its sign. */
   word: string
   note: string
   icon: IconName
 }
 
-/** Where they come from; without a conversation there are no commands, without a project no files. */
+/** Where completions come from: without a conversation no commands, without a project no files. */
 export interface CompletionSources {
   conversationId?: string | undefined
   projectId?: string | null | undefined
 }
 
 const MOST = 8
-/** After the last key, before files are looked for. */
+/** The pause after the last key, before files are searched. */
 const TYPING_MS = 120
 
-/** What can stand where one types; nothing for most of the time. */
+/** Completions for the text before the caret, if any. */
 export function useCompletions(
   text: string,
   caret: number,
@@ -40,7 +40,7 @@ export function useCompletions(
           (completions) => {
             if (!isLeft) setFound({ kind, completions })
           },
-          // Without them one types it all.
+          // Completions are optional.
           () => undefined,
         )
       },
@@ -76,7 +76,7 @@ async function completionsOf(
     }))
 }
 
-/** Asked for once for each conversation. */
+/** Loaded once per conversation. */
 const known = new Map<string, Promise<SlashCommand[]>>()
 
 function commandsOf(conversationId: string): Promise<SlashCommand[]> {

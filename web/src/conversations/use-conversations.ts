@@ -18,7 +18,7 @@ export interface Conversations {
   reload: () => void
 }
 
-/** Conversations as they are now: what was listed, with what has been heard since. */
+/** Conversations as they are now: the list, with updates from the stream. */
 export function useConversations(filter: Filter): Conversations {
   const live = useLive()
   const [listed, setListed] = useState<{ rows: Listed[]; next: string | null }>({ rows: [], next: null })
@@ -66,10 +66,7 @@ function joined(rows: Listed[], more: Listed[]): Listed[] {
   return [...rows, ...more.filter(({ id }) => !known.has(id))]
 }
 
-/**
- * The rows with what the stream has told of them since. Without a search, what is new comes to the top; the results of a
- * search stay where they are.
- */
+/** Updates the rows from the stream. Without a search, new ones come to the top; search results stay in place. */
 export function asNow(rows: Listed[], { conversations }: Pick<LiveState, 'conversations'>, filter: Filter): Listed[] {
   const known = new Map(rows.map((row) => [row.id, row]))
   if (filter.q !== undefined) return rows.map((row) => ({ ...row, ...newerOf(conversations.get(row.id), row) }))

@@ -4,12 +4,12 @@ import { api, wordsOf } from '../api.js'
 import { EMPTY_WINDOW, type TranscriptWindow, withLatest, withOlder } from './transcript-window.js'
 
 const ENTRIES_AT_ONCE = 30
-/** That a reply was delivered is not told: it is looked for. */
+/** The stream does not report deliveries, so they are polled. */
 const DELIVERY_MS = 3_000
 
 export interface Transcript {
   window: TranscriptWindow
-  /** Until the first page is there. */
+  /** Until the first page is loaded. */
   isLoading: boolean
   isLoadingOlder: boolean
   error: string | undefined
@@ -19,14 +19,14 @@ export interface Transcript {
 }
 
 /**
- * What was said in a conversation. The latest is asked for whenever `version` changes, but not while one reads what is
- * older: then nothing moves.
+ * A conversation's messages. The latest page is reloaded whenever `version` changes, but not while the reader looks at
+ * older ones, so that nothing moves.
  */
 export function useTranscript(id: string, version: string): Transcript {
   const [held, setHeld] = useState<TranscriptWindow>()
   const [isLoadingOlder, setIsLoadingOlder] = useState(false)
   const [error, setError] = useState<string>()
-  // Each for itself: who asks for older ones still gets the end of what goes on.
+  // Separate, so that loading older entries does not cancel a reload of the latest.
   const latest = useRef(0)
   const older = useRef(0)
   const window = held ?? EMPTY_WINDOW
@@ -47,11 +47,11 @@ export function useTranscript(id: string, version: string): Transcript {
   }
   const loadOlder = async (before: number): Promise<void> => {
     setIsLoadingOlder(true)
-    // Another window may be there by now, to which this page does not join on.
+    // By now the window may have changed, so that this page no longer adjoins it.
     await load(older, { before }, (known, page) => (known.before === before ? withOlder(known, page) : known))
     setIsLoadingOlder(false)
   }
-  // One may have gone back meanwhile.
+  // The reader may have gone back in the meantime.
   const refresh = (): Promise<void> =>
     load(latest, {}, (known, page) => (known.isBehind ? known : withLatest(known, page)))
   useEffect(() => {

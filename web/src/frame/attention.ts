@@ -1,4 +1,4 @@
-// What a person should notice who looks elsewhere: a toast, a mark at the title of the tab and on its icon.
+// Gets the attention of a person who is looking elsewhere: a toast, and a mark in the tab's title and icon.
 
 import { useEffect, useRef } from 'preact/hooks'
 import type { Conversation } from '../../../src/client/aetheel-client.js'
@@ -15,7 +15,7 @@ type Heard = Pick<Conversation, 'state' | 'asked'>
 
 export type News = 'asked' | 'ended'
 
-/** What has happened to a conversation since it was heard of; nothing for one that is new. */
+/** What happened to a conversation since its last update; nothing if it is new. */
 export function newsOf(before: Heard | undefined, { state, asked }: Heard): News | undefined {
   if (!before) return undefined
   if (asked > before.asked) return 'asked'
@@ -24,7 +24,7 @@ export function newsOf(before: Heard | undefined, { state, asked }: Heard): News
 
 const ENDS = { answered: 'Answered', failed: 'Failed', refused: 'Failed', cancelled: undefined, dropped: undefined }
 
-/** In words; nothing for what a person has ended. */
+/** The toast's title; none if a person ended the run. */
 function wordsOf(news: News, { id, has_failed: hasFailed }: Conversation, { turns }: LiveState): string | undefined {
   if (news === 'asked') return 'Waiting for you'
   const end = [...turns.values()].findLast(({ conversationId, model }) => conversationId === id && model.end)?.model.end
@@ -32,7 +32,7 @@ function wordsOf(news: News, { id, has_failed: hasFailed }: Conversation, { turn
   return hasFailed ? 'Failed' : 'Answered'
 }
 
-/** `openId` is the conversation that one looks at. */
+/** `openId` is the conversation on screen. */
 export function useAttention(pageTitle: string, openId: string | undefined): void {
   const live = useLive()
   const heard = useRef(new Map<string, Heard>())
@@ -51,9 +51,9 @@ export function useAttention(pageTitle: string, openId: string | undefined): voi
       const news = newsOf(heard.current.get(id), conversation)
       heard.current.set(id, conversation)
       if (news === undefined || (id === openId && !document.hidden)) continue
-      // What others have begun is not told of, unless it asks.
+      // Other people's conversations are reported only when an agent asks.
       if (news === 'ended' && !opened.current.has(id)) continue
-      // How a turn has ended is told right after.
+      // The event that says how the turn ended comes right after.
       setTimeout(() => {
         const title = wordsOf(news, conversation, live)
         if (title !== undefined) toast({ title, what: titleOf(conversation), href: hrefOf('conversations', id) })

@@ -1,4 +1,4 @@
-// The pages: what they are called, who may see them, and how they are loaded.
+// The pages: their titles, who may open them, and how they are loaded.
 
 import type { ComponentType } from 'preact'
 import type { Me } from '../../../src/client/aetheel-client.js'
@@ -12,9 +12,9 @@ export interface PageProps {
 
 export interface PageEntry {
   title: string
-  /** Of those in the navigation. */
+  /** Pages with an icon are listed in the navigation. */
   icon?: IconName
-  /** Left out, everybody may. */
+  /** Default: everyone. */
   isFor?: (me: Me) => boolean
   load: () => Promise<ComponentType<PageProps>>
 }
@@ -70,7 +70,7 @@ export function mayOpen({ isFor }: PageEntry, me: Me): boolean {
   return isFor?.(me) ?? true
 }
 
-/** Those of the navigation, by name. */
+/** The pages in the navigation. */
 export function listedPages(me: Me): Array<{ name: string; title: string; icon: IconName }> {
   return Object.entries(PAGES).flatMap(([name, entry]) =>
     entry?.icon !== undefined && mayOpen(entry, me) ? [{ name, title: entry.title, icon: entry.icon }] : [],

@@ -18,12 +18,12 @@ interface Entry {
   id: string
   words: string
   icon: IconName
-  /** What stands beside it. */
+  /** Shown next to it. */
   note?: string
   act: () => void
 }
 
-/** Search and commands: conversations by what was said in them, projects, pages, actions. */
+/** Search and commands: conversations by their messages, projects, pages, actions. */
 export function Palette({ onClose, onLogout }: { onClose: () => void; onLogout: () => void }) {
   const [typed, setTyped] = useState('')
   const [chosen, setChosen] = useState(0)
@@ -111,7 +111,7 @@ function useGroups(typed: string, onLogout: () => void): Array<{ title: string; 
   }
   const isMeant = ({ words }: Entry): boolean => isIn(words, typed)
   const mayRun = me.scopes.includes('run')
-  // Until the search has answered, those whose titles match.
+  // Until search results arrive, filter by title.
   const found = typed === '' || isFound ? rows : rows.filter((row) => isIn(titleOf(row), typed))
   const conversations = found.slice(0, SHOWN_CONVERSATIONS).map((row): Entry => ({
     id: row.id,

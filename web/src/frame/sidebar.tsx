@@ -94,7 +94,7 @@ function Recent({ openId }: { openId: string | undefined }) {
     <nav class="recent" aria-label="Recent conversations">
       <div class="recent-head">Recent</div>
       {isLoading && rows.length === 0 && <Skeleton lines={5} />}
-      {!isLoading && rows.length === 0 && <p class="recent-head">Nothing yet</p>}
+      {!isLoading && rows.length === 0 && <p class="recent-head">No conversations yet</p>}
       <ul>
         {shown.map((row) => (
           <li key={row.id}>
@@ -106,7 +106,7 @@ function Recent({ openId }: { openId: string | undefined }) {
   )
 }
 
-/** All of them, however long ago they were used. */
+/** All pinned conversations, however old. */
 function usePinned(rows: Listed[]): Resource<Listed[]> {
   const { conversations } = useLive()
   const known = new Map([...rows, ...conversations.values()].map(({ id, is_pinned: isPinned }) => [id, isPinned]))
@@ -131,7 +131,7 @@ function RecentLink({ row, isOpen }: { row: Listed; isOpen: boolean }) {
   )
 }
 
-/** How many questions of agents wait. */
+/** The number of open questions. */
 function AskedBadge() {
   const { conversations } = useLive()
   const asked = [...conversations.values()].reduce((sum, conversation) => sum + conversation.asked, 0)

@@ -23,7 +23,7 @@ export function AgentsPage() {
       }
     >
       <p class="muted">
-        The coding agents on the gateway's machine. Checked once a minute; <code>aetheel doctor</code> says the same.
+        The coding agents on the gateway's machine. Checked once a minute; <code>aetheel doctor</code> shows the same.
       </p>
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
       {!agents && isLoading && <Skeleton />}
@@ -41,7 +41,7 @@ export function AgentsPage() {
   )
 }
 
-/** Those that can be used first, of these the one of new projects. */
+/** Available agents first, and of those the default one. */
 function rank({ status, is_default: isDefault }: Agent): number {
   return (status === 'available' ? 0 : 2) + (isDefault ? 0 : 1)
 }
@@ -53,7 +53,7 @@ function AgentState({ agent: { status, install, login } }: { agent: Agent }) {
   return <span class="state good">Ready</span>
 }
 
-/** How to log in, unless it surely is. */
+/** How to log in, unless it is certain that the agent is logged in. */
 function LoginNote({ login: { state, why, fix, next } }: { login: NonNullable<Agent['login']> }) {
   if (state === 'logged-in') return null
   return (
@@ -67,13 +67,13 @@ function LoginNote({ login: { state, why, fix, next } }: { login: NonNullable<Ag
   )
 }
 
-/** Under load a command line may answer too late. */
+/** Under load, a CLI may answer too late. */
 const NO_REASON = 'It did not answer in time. Refresh, or run "aetheel doctor" on the gateway\'s machine.'
 
 function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }) {
   const { provider, status, version, install, login, model, problems, mode, is_default: isDefault } = agent
   const { why_not_live: whyNotLive } = agent
-  // Where it is only to be installed, the command says it all.
+  // If it only needs to be installed, the command is enough.
   const isMissing = status === 'unavailable' && install !== null
   const notes = isMissing ? [] : [...problems, ...(whyNotLive === null ? [] : [whyNotLive])]
   if (status === 'unavailable' && !isMissing && notes.length === 0) notes.push(NO_REASON)
@@ -85,6 +85,7 @@ function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }
       <header class="row spread">
         <h2>{name}</h2>
         <span class="row">
+          {agent.is_demo && <span class="badge plain">Demo agent</span>}
           {isDefault && <span class="badge plain">Default</span>}
           <AgentState agent={agent} />
         </span>

@@ -28,7 +28,7 @@ export function ConversationsPage({ route }: PageProps) {
   )
 }
 
-/** `?project=` chooses one. */
+/** `?project=` selects a project. */
 export function NewConversationPage({ route: { query } }: PageProps) {
   const project = query.get('project') ?? undefined
   return (

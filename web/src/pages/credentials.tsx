@@ -14,7 +14,7 @@ import { hrefOf } from '../router.js'
 import { useAction } from '../use-action.js'
 import { useResource } from '../use-resource.js'
 
-/** Contract: a value goes to the gateway and is forgotten; none comes back. */
+/** Contract: a value is sent to the gateway and not kept; the gateway never sends one back. */
 export function CredentialsPage({ route }: PageProps) {
   const projectId = route.parts[0]
   return (
@@ -136,7 +136,7 @@ function CredentialActions({
   )
 }
 
-/** Adds one, or replaces the value of one. */
+/** Adds a credential, or replaces the value of one. */
 function CredentialForm({
   projectId,
   replaced,
@@ -207,7 +207,7 @@ function CredentialForm({
                 }}
               >
                 <option value="variable">Variable: holds the value</option>
-                <option value="file">File: holds the path of a file with the value</option>
+                <option value="file">File: holds the path to a file with the value</option>
               </select>
             )}
           </Field>

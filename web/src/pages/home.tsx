@@ -25,7 +25,7 @@ import { useSetup } from '../use-setup.js'
 
 const SHOWN_RECENT = 8
 const SHOWN_FAILED = 4
-/** What failed longer ago is among the others. */
+/** Older failures are listed with the rest. */
 const FAILED_MS = 3 * 86_400_000
 
 export function HomePage() {
@@ -35,7 +35,7 @@ export function HomePage() {
   const { value: setup } = useSetup()
   const mayRun = useMe().scopes.includes('run')
   const isFirst = setup !== undefined && isFirstStart(setup)
-  // Without one there is nobody to write to.
+  // Without an agent, nobody can answer: the steps come first.
   const hasAgent = setup !== undefined && isDone('agent', setup)
   const open = [...live.conversations.values()].filter(({ state }) => state !== 'idle').toReversed()
   const asking = questions.approvals.map((approval) => ({
@@ -74,7 +74,7 @@ export function HomePage() {
       {!isLoading && rows.length === 0 && error === undefined && (
         <EmptyState icon="chat" title="No conversations yet">
           <p>
-            {mayRun ? 'Write the first message above' : 'They appear here when somebody writes'}, or{' '}
+            {mayRun ? 'Write the first message above, or ' : 'To chat with an agent, '}
             <a href={hrefOf('first-steps')}>connect Discord or WhatsApp</a>.
           </p>
         </EmptyState>
@@ -94,14 +94,13 @@ function LostNote({ live: { lostAt } }: { live: LiveState }) {
   return (
     <div class="note warn" role="alert">
       <p>
-        The gateway does not answer
+        The gateway is not responding. This page keeps trying to reconnect.
         {lostAt !== undefined && (
           <>
             {' '}
-            since <Time at={new Date(lostAt).toISOString()} />
+            Connection lost <Time at={new Date(lostAt).toISOString()} />.
           </>
         )}
-        . This page keeps trying.
       </p>
     </div>
   )
@@ -153,7 +152,7 @@ function Asking({
   onAnswered: () => void
 }) {
   return (
-    <article class="stack" aria-label={conversation ? titleOf(conversation) : 'A question'}>
+    <article class="stack" aria-label={conversation ? titleOf(conversation) : 'Question'}>
       {conversation && (
         <a class="where" href={hrefOf('conversations', conversation.id)}>
           {titleOf(conversation)} <span class="muted">{placeOf(conversation)}</span>
@@ -183,7 +182,7 @@ function RunningCard({ conversation, model }: { conversation: Conversation; mode
             </>
           ) : until !== null && Date.parse(until) > Date.now() + 5000 ? (
             <>
-              Tried again <Time at={until} />
+              Retrying <Time at={until} />
             </>
           ) : (
             'Waiting'
@@ -210,7 +209,7 @@ function RunningCard({ conversation, model }: { conversation: Conversation; mode
 
 const STEP_CHARACTERS = 160
 
-/** What the agent does right now, in a line. */
+/** What the agent is doing right now, in one line. */
 function lastStepOf({ blocks }: RunModel): string {
   const last = blocks.findLast(({ kind }) => kind === 'text' || kind === 'tool' || kind === 'thinking')
   if (!last) return ''

@@ -26,7 +26,7 @@ export function LoginPage({ note, onLogin }: { note?: string | undefined; onLogi
           Run <code>aetheel dashboard</code> on the gateway's machine. It prints a link that logs you in.
         </p>
         <p>
-          Or use a token. The first is in <code>~/.aetheel/http-token</code>; <code>aetheel tokens create</code> makes
+          Or use a token. The first is in <code>~/.aetheel/http-token</code>; <code>aetheel tokens create</code> creates
           more.
         </p>
         <label>

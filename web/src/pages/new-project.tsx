@@ -50,8 +50,8 @@ export function NewProjectPage() {
               onInput={(name) => change({ name })}
             />
             <TextField
-              label="Id"
-              hint="Leave empty to make it from the name."
+              label="ID"
+              hint="Leave empty to derive it from the name."
               problem={problems.of('id')}
               value={form.id}
               onInput={(id) => change({ id })}
@@ -94,7 +94,7 @@ interface FormProps {
   form: NewProjectForm
   templates: Template[]
   problems: FormProblems
-  /** What the gateway says above the form. */
+  /** The error above the form. */
   words: string | undefined
   onChange: (changes: Partial<NewProjectForm>) => void
 }
@@ -144,8 +144,8 @@ function SourceFields(props: FormProps) {
   )
 }
 
-/** What the gateway says of a folder outside its roots, taken apart to say what would work. */
-const OUTSIDE = /inside the project roots \(([^)]*)\)/
+/** Finds the roots in the gateway's error about a folder outside them, to suggest a setting that would allow it. */
+const OUTSIDE = /the project roots \(([^)]*)\)/
 
 function FolderField({ form, problems, words, onChange }: FormProps) {
   const roots = OUTSIDE.exec([problems.of('directory'), words].join(' '))?.[1]
@@ -162,8 +162,8 @@ function FolderField({ form, problems, words, onChange }: FormProps) {
       {roots !== undefined && (
         <div class="note warn" role="note">
           <p>
-            Agents may work only in folders below <code>{roots}</code>. Move or clone the folder there, or allow it: set{' '}
-            <code>PROJECT_ROOTS</code> and restart the gateway.
+            Agents can only work in folders under <code>{roots}</code>. Move or clone the folder there, or to allow this
+            one, set <code>PROJECT_ROOTS</code> and restart the gateway.
           </p>
           <Commands>{`PROJECT_ROOTS="${roots.replaceAll(', ', ',')},${parentOf(form.directory)}"`}</Commands>
         </div>

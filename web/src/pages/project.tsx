@@ -59,7 +59,7 @@ export function ProjectPage({ id }: { id: string }) {
             <section class="card stack" aria-label="Credentials">
               <h2>Credentials</h2>
               <p>
-                Keys for this project alone. <a href={hrefOf('credentials', id)}>Manage credentials</a>
+                Keys for this project only. <a href={hrefOf('credentials', id)}>Manage credentials</a>
               </p>
             </section>
           )}
@@ -73,16 +73,16 @@ export function ProjectPage({ id }: { id: string }) {
 const ORIGINS = {
   file: 'Configuration file (edit it there)',
   api: 'Dashboard or API',
-  cluster: 'Labels of its pod',
+  cluster: 'Pod labels',
 } as const
 
 function Facts({ project }: { project: Project }) {
   const { pod } = project
   const tools = project.allowed_tools
   return (
-    <section class="card stack" aria-label="The project">
+    <section class="card stack" aria-label="Project details">
       <dl class="facts">
-        <dt>Id</dt>
+        <dt>ID</dt>
         <dd>
           <code>{project.id}</code>
         </dd>
@@ -128,7 +128,7 @@ function SettingsForm({ project, agents, onSaved }: { project: Project; agents: 
     >
       <h2>Settings</h2>
       {problems.words !== undefined && <ErrorNote words={problems.words} />}
-      <Field label="Name" hint="Leave empty to use the id." problem={problems.of('name')}>
+      <Field label="Name" hint="Leave empty to use the ID." problem={problems.of('name')}>
         {(control) => <input {...control} value={name} onInput={(event) => setName(event.currentTarget.value)} />}
       </Field>
       <ProjectSettingsFields
@@ -138,7 +138,7 @@ function SettingsForm({ project, agents, onSaved }: { project: Project; agents: 
         onChange={(changed) => setSettings((before) => ({ ...before, ...changed }))}
       />
       {'agent_provider' in changes && (
-        <p class="note warn">A different agent starts new sessions, without what was said before.</p>
+        <p class="note warn">Changing the agent starts new sessions, without the earlier context.</p>
       )}
       <div class="row">
         <button type="submit" class="primary" disabled={action.isBusy || !isChanged}>
@@ -218,7 +218,7 @@ function Removal({ project: { id, name } }: { project: Project }) {
   return (
     <section class="card stack" aria-label="Remove project">
       <h2>Remove project</h2>
-      <p class="muted">Also removes its credentials and the access of tokens to it. Conversations stay.</p>
+      <p class="muted">Also removes its credentials and revokes token access to it. Conversations are kept.</p>
       <label class="check">
         <input
           type="checkbox"
@@ -231,7 +231,7 @@ function Removal({ project: { id, name } }: { project: Project }) {
       <div class="row">
         <ConfirmButton
           disabled={isBusy}
-          question={deletesFiles ? `Remove ${name} and its files for good?` : `Remove ${name}?`}
+          question={deletesFiles ? `Remove ${name} and permanently delete its files?` : `Remove ${name}?`}
           onConfirm={() =>
             void run(() => api.projects.remove(id, { deletesFiles })).then((worked) => {
               if (worked) location.hash = hrefOf('projects')

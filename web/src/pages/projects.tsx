@@ -14,7 +14,7 @@ import { useResource } from '../use-resource.js'
 import { NewProjectPage } from './new-project.js'
 import { ProjectPage } from './project.js'
 
-/** No project has such an id: they begin with a letter or a digit. */
+/** Not a valid project id: those begin with a letter or a digit. */
 const NEW = '+'
 
 export function ProjectsPage({ route: { parts } }: PageProps) {

@@ -15,12 +15,12 @@ import { hrefOf } from '../router.js'
 import { useAction } from '../use-action.js'
 import { useResource } from '../use-resource.js'
 
-/** The most that the gateway tells at once. */
+/** The most that the gateway returns at once. */
 const LIMIT = 200
 
 export function QueuePage() {
   const { conversations, snapshots } = useLive()
-  // Whatever moves in the queue moves one of these.
+  // Every change in the queue changes one of these.
   const state = [...conversations.values()].map(({ id, state, open, last_number: last }) =>
     [id, state, open, last].join(),
   )
@@ -75,7 +75,7 @@ function Depth({
   )
 }
 
-const STATES = { queued: 'Behind others', ready: 'Next', active: 'Running' } as const
+const STATES = { queued: 'Queued', ready: 'Next', active: 'Running' } as const
 
 function Open({ messages, onChanged }: { messages: WaitingMessage[]; onChanged: () => void }) {
   const columns: Array<Column<WaitingMessage>> = [
@@ -92,7 +92,7 @@ function Open({ messages, onChanged }: { messages: WaitingMessage[]; onChanged: 
               <Time at={due} />
             </>
           )}
-          {failures > 0 && <span class="warn"> · {failures} failed</span>}
+          {failures > 0 && <span class="warn"> · Failed {failures === 1 ? 'once' : `${failures} times`}</span>}
         </>
       ),
     },
@@ -144,7 +144,7 @@ function Undelivered({ replies, onChanged }: { replies: QueuedReply[]; onChanged
     },
   ]
   return (
-    <Section title="Undelivered replies" count={replies.length} empty="All replies were delivered.">
+    <Section title="Undelivered replies" count={replies.length} empty="No undelivered replies.">
       <Table folds caption="Undelivered replies" columns={columns} rows={replies} keyOf={({ id }) => id} />
     </Section>
   )
@@ -163,7 +163,7 @@ function EntryActions({
 }) {
   const { run, isBusy, error } = useAction()
   if (!useMe().scopes.includes('admin')) return <span class="muted">–</span>
-  // Also after a failure: somebody else may have been quicker.
+  // Even after a failure: someone else may have been faster.
   const act = (change: (id: string) => Promise<unknown>): void => void run(() => change(id)).then(onChanged)
   return (
     <span class="row">

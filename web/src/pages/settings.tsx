@@ -13,7 +13,7 @@ import { type Column, Table } from '../parts/table.js'
 import { useAction } from '../use-action.js'
 import { useResource } from '../use-resource.js'
 
-/** For owners: who may use the API and this page, and who has changed what. */
+/** For admins: who may use the API and the dashboard, and who changed what. */
 export function SettingsPage() {
   return (
     <Page title="Settings">
@@ -24,9 +24,9 @@ export function SettingsPage() {
 }
 
 const SCOPES: Record<Token['scope'], string> = {
-  read: 'Read',
-  run: 'Run: read, write to agents, answer questions',
-  admin: 'Admin: everything',
+  read: 'Read: view only',
+  run: 'Run: send messages, answer approvals',
+  admin: 'Admin: full access',
 }
 
 function Tokens() {
@@ -37,7 +37,7 @@ function Tokens() {
       title: 'Name',
       cell: ({ name, is_current: isCurrent }) => (
         <>
-          {name} {isCurrent && <span class="badge plain">This login</span>}
+          {name} {isCurrent && <span class="badge plain">Current</span>}
         </>
       ),
     },
@@ -51,7 +51,7 @@ function Tokens() {
     <section class="card stack" aria-label="Tokens">
       <h2>Tokens</h2>
       <p class="muted small">
-        Each person and program logs in with a token of its own. Its value is shown once, when it is created.
+        Give each person and program its own token. The value is shown once, when the token is created.
       </p>
       {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
       {!value && error === undefined && <Skeleton lines={3} />}
@@ -86,14 +86,14 @@ function Revoke({ token: { id, name, is_current: isCurrent }, onRevoked }: { tok
   )
 }
 
-/** Contract: the value is in the page until it is dismissed, and nowhere else. */
+/** Contract: the value exists only on this page, and only until it is dismissed. */
 function Created({ token: { name, token }, onDone }: { token: CreatedToken; onDone: () => void }) {
   const { clipboard } = navigator as Partial<Navigator>
   const [isCopied, setIsCopied] = useState(false)
   return (
     <div class="note warn" role="status">
       <p>
-        Copy the token <strong>{name}</strong> now. It is not shown again.
+        Copy the token <strong>{name}</strong> now. It will not be shown again.
       </p>
       <div class="secret">
         <pre class="code wrapped">{token}</pre>
@@ -141,7 +141,7 @@ function TokenForm({ onCreated }: { onCreated: (token: CreatedToken) => void }) 
       <div class="columns">
         <TextField
           label="Name"
-          hint="Whose it is, or what for."
+          hint="Who or what it is for."
           problem={problems.of('name')}
           isRequired
           value={name}
@@ -175,8 +175,8 @@ function TokenForm({ onCreated }: { onCreated: (token: CreatedToken) => void }) 
           )}
         </Field>
         <TextField
-          label="Expires after days"
-          hint="Leave empty for never."
+          label="Expires after (days)"
+          hint="Leave empty for no expiry."
           problem={problems.of('days')}
           step="1"
           value={days}
@@ -207,7 +207,7 @@ const AUDIT_COLUMNS: Array<Column<AuditEntry>> = [
   },
 ]
 
-/** Of a token, its name: as "token:ID NAME". */
+/** The name in "token:ID NAME", or the actor as it is. */
 function actorName(actor: string): string {
   return actor.replace(/^token:\S+ /, '')
 }

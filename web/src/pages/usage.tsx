@@ -18,12 +18,12 @@ import { useResource } from '../use-resource.js'
 const RANGES = [7, 30, 90, 365]
 const DEFAULT_DAYS = 30
 const GROUPS: Array<[Figures['group'], string]> = [
-  ['day', 'Day'],
+  ['day', 'Day (UTC)'],
   ['agent', 'Agent'],
   ['project', 'Project'],
 ]
 
-/** What is looked at stands in the address, so that it can be kept and sent. */
+/** Kept in the URL, so that a view can be bookmarked and shared. */
 interface Choice {
   days: number
   group: Figures['group']
@@ -48,7 +48,7 @@ export function UsagePage({ route: { query } }: PageProps) {
       api.figures({
         ...lastDays(choice.days, Date.now()),
         group: choice.group,
-        // One that there is not is refused in words.
+        // The gateway rejects an unknown one with a clear error.
         ...(choice.agent !== '' && { agent: choice.agent as GivenProvider }),
         ...(choice.project !== '' && { project: choice.project }),
       }),
@@ -64,7 +64,7 @@ export function UsagePage({ route: { query } }: PageProps) {
           choice={choice}
           options={RANGES.map((days) => [String(days), `${days} days`])}
         />
-        <Choices label="By" name="group" choice={choice} options={GROUPS} />
+        <Choices label="Group by" name="group" choice={choice} options={GROUPS} />
         <Choices
           label="Agent"
           name="agent"
@@ -91,7 +91,7 @@ export function UsagePage({ route: { query } }: PageProps) {
       {value?.total.runs === 0 && (
         <EmptyState icon="chart" title="No runs in this period">
           <p>
-            Choose a longer one, or <a href={hrefOf('new')}>start a conversation</a>.
+            Choose a longer period, or <a href={hrefOf('new')}>start a conversation</a>.
           </p>
         </EmptyState>
       )}
@@ -172,7 +172,7 @@ function ChartCard({
   total: Figure
   group: Figures['group']
 }) {
-  const groupTitle = { day: 'Day', agent: 'Agent', project: 'Project' }[group]
+  const groupTitle = { day: 'Day (UTC)', agent: 'Agent', project: 'Project' }[group]
   return (
     <section class="card stack" aria-label={model.title}>
       <h2>{model.title}</h2>

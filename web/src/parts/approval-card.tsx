@@ -10,7 +10,7 @@ import { Icon } from './icon.js'
 import { Time } from './numbers.js'
 import { ToolInput } from './tool-input.js'
 
-/** A question of an agent, and what can be answered. */
+/** An agent's question, with buttons to answer it. */
 export function ApprovalCard({ approval, onAnswered }: { approval: Approval; onAnswered: () => void }) {
   const { run, isBusy, error } = useAction()
   const [isExplaining, setIsExplaining] = useState(false)
@@ -21,7 +21,7 @@ export function ApprovalCard({ approval, onAnswered }: { approval: Approval; onA
       try {
         await api.approvals.answer(approval.id, given)
       } finally {
-        // Also when it came too late: then somebody else has answered.
+        // Even after a failure: someone else may have answered first.
         onAnswered()
       }
     })
@@ -32,7 +32,7 @@ export function ApprovalCard({ approval, onAnswered }: { approval: Approval; onA
         <Icon name="shield" />
         <strong>{title}</strong>
         <span class="muted">
-          denied <Time at={approval.deadline} /> without an answer
+          denied automatically <Time at={approval.deadline} />
         </span>
       </header>
       <ToolInput tool={approval.tool} input={approval.input} />
@@ -93,11 +93,11 @@ function Reason({ isBusy, onDeny }: { isBusy: boolean; onDeny: (reason: string) 
             ref={field}
             value={reason}
             maxLength={2000}
-            placeholder="The agent reads this"
+            placeholder="Sent to the agent"
             onInput={(event) => setReason(event.currentTarget.value)}
           />
           <button type="submit" disabled={isBusy}>
-            Deny and tell
+            Deny and send
           </button>
         </span>
       </label>

@@ -5,10 +5,10 @@ import { useColours } from '../use-colours.js'
 
 const HEIGHT = 190
 const FONT = '12px system-ui, sans-serif'
-/** Of one bar, at most. */
+/** The maximum width of a bar. */
 const WIDEST_BAR = 44
 
-/** Contract: only a picture. What it shows is told by the table that stands with it. */
+/** Contract: only a picture. The table next to it has the same data. */
 export function Chart({
   model,
   labels,
@@ -16,7 +16,7 @@ export function Chart({
 }: {
   model: ChartModel
   labels: string[]
-  /** As the axis shows a label. */
+  /** The label as the axis shows it. */
   labelOf: (label: string) => string
 }) {
   const place = useRef<HTMLDivElement>(null)
@@ -36,7 +36,7 @@ export function Chart({
   const label = hovered === undefined ? undefined : labels[hovered]
   return (
     <>
-      <div class="chart" role="img" aria-label={`${model.title} as a chart; the table tells the same`} ref={place} />
+      <div class="chart" role="img" aria-label={`${model.title}, a chart; the table has the same data`} ref={place} />
       <ul class="legend">
         {model.series.map(({ label: title, colour, values }) => {
           const value = hovered === undefined ? undefined : values[hovered]
@@ -105,7 +105,7 @@ function draw(
   )
 }
 
-/** What a colour of the page is now. The variable itself names those of both themes. */
+/** The current value of a colour. The variable itself contains the colours of both themes. */
 function colourOf(target: HTMLElement, name: string): string {
   const probe = document.createElement('i')
   probe.style.color = `var(--${name})`

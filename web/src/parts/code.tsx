@@ -1,9 +1,9 @@
 import { highlight } from '../highlight.js'
 
-/** A piece of code. Contract: without hooks, so that Markdown is nodes alone. */
+/** A code block. Contract: uses no hooks, so that Markdown is only nodes. */
 export function Code({ text, language = '' }: { text: string; language?: string }) {
   return (
-    // It can be scrolled, so the keyboard must reach it.
+    // It scrolls, so it must be reachable by keyboard.
     <pre class="code" tabIndex={0}>
       <code>{highlight(text, language)}</code>
     </pre>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** To be copied into a terminal. */
+/** Commands to copy into a terminal. */
 export function Commands({ children }: { children: ComponentChildren }) {
   return <pre class="code wrapped">{children}</pre>
 }

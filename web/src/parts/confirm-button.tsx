@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
-/** Asks once more, in place, before something that cannot be undone. */
+/** Asks for confirmation in place, before something that cannot be undone. */
 export function ConfirmButton({
   children,
   question,
@@ -16,7 +16,7 @@ export function ConfirmButton({
 }) {
   const [isAsking, setIsAsking] = useState(false)
   const yes = useRef<HTMLButtonElement>(null)
-  // Once: who has gone on to "No" stays there, however often the page is drawn meanwhile.
+  // Only once: focus that has moved on to "No" must stay there when the page is redrawn.
   useLayoutEffect(() => yes.current?.focus(), [isAsking])
   if (!isAsking) {
     return (

@@ -2,12 +2,12 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { formatCount } from '../format.js'
 
-/** What a browser shows without falling asleep. */
+/** As much as a browser can show without becoming slow. */
 const LONGEST = 400_000
 
 /**
- * A text of which a part is shown until one asks for all. `keeps` is the part: the end of what still grows. Contract:
- * also all of it is bounded.
+ * Shows part of a long text, and the rest on request. `keeps` says which part: the end, for text that still grows.
+ * Contract: the whole text is bounded as well.
  */
 export function Cut({
   text,
@@ -24,7 +24,7 @@ export function Cut({
   const most = isWhole ? LONGEST : characters
   const left = text.length - most
   if (left <= 0) return <>{children(text)}</>
-  const words = `${formatCount(left)} more characters ${keeps === 'end' ? 'before' : 'after'} this.`
+  const words = `${formatCount(left)} ${keeps === 'end' ? 'earlier' : 'more'} characters not shown.`
   const note = (
     <p class="cut">
       {words}{' '}

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { Icon } from './icon.js'
 
-/** Above the page, which waits. Contract: shown for as long as it is drawn; gives the keyboard back where it was. */
+/** A modal dialog. Contract: open for as long as it is rendered; returns the focus to where it was. */
 export function Dialog({
   title,
   look = 'headed',
@@ -10,7 +10,7 @@ export function Dialog({
   children,
 }: {
   title: string
-  /** The others bring a frame of their own. */
+  /** The others have their own frame. */
   look?: 'headed' | 'palette' | 'drawer'
   onClose: () => void
   children: ComponentChildren

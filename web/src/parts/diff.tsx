@@ -4,7 +4,7 @@ import { type PatchLine, patchLines } from '../patch.js'
 
 const SIGNS = { same: ' ', added: '+', removed: '-', gap: '' }
 
-/** Lines with their signs and, where they are known, their numbers. */
+/** Lines with their signs and, if known, line numbers. */
 export function DiffLines({ lines }: { lines: PatchLine[] }) {
   const hasNumbers = lines.some(({ before, after }) => before !== undefined || after !== undefined)
   return (
@@ -29,7 +29,7 @@ function pad(number: number | undefined): string {
   return String(number ?? '').padStart(DIGITS)
 }
 
-/** What a change makes of a piece of text. Where it stands in its file is not known. */
+/** The diff of two excerpts. Their position in the file is unknown, so there are no line numbers. */
 export function Diff({ before, after }: { before: string; after: string }) {
   return <DiffLines lines={useMemo(() => diffOf(before, after), [before, after])} />
 }

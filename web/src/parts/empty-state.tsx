@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { Icon, type IconName } from './icon.js'
 
-/** Nothing is here, and what would change that. */
+/** Says that there is nothing yet, and what to do about it. */
 export function EmptyState({
   title,
   icon,

@@ -1,4 +1,4 @@
-/** What went wrong, in words, and a way to try again. */
+/** What went wrong, and a way to try again. */
 export function ErrorNote({ words, onRetry }: { words: string; onRetry?: () => void }) {
   return (
     <div class="note error" role="alert">
@@ -12,7 +12,7 @@ export function ErrorNote({ words, onRetry }: { words: string; onRetry?: () => v
   )
 }
 
-/** The same beside what was clicked, once there is something to say. */
+/** The same, next to what was clicked. */
 export function ErrorWords({ words }: { words: string | undefined }) {
   if (words === undefined) return null
   return (

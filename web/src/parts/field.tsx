@@ -1,14 +1,14 @@
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 
-/** What ties a control to the words around it. */
+/** Connects a control with its label, hint and problem. */
 export interface ControlProps {
   id: string
   'aria-describedby'?: string
   'aria-invalid'?: true
 }
 
-/** A control with its label, a word of help, and what the gateway says is wrong with it. */
+/** A control with its label, a hint, and the problem that the gateway reported. */
 export function Field({
   label,
   hint,
@@ -44,7 +44,7 @@ export function Field({
   )
 }
 
-/** A line of text, or a positive number. */
+/** A text field, or with `step` one for a positive number. */
 export function TextField({
   value,
   isRequired = false,
@@ -58,9 +58,9 @@ export function TextField({
   problem: string | undefined
   value: string
   isRequired?: boolean
-  /** Words of a language, whose spelling a browser may look at. */
+  /** Turns the browser's spell checking on. */
   isProse?: boolean
-  /** Of a number. */
+  /** Makes it a number. */
   step?: '1' | 'any'
   onInput: (value: string) => void
 }) {

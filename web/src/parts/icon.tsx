@@ -1,4 +1,4 @@
-/** Drawn for this page, on a grid of 24. */
+/** Drawn for this dashboard, on a grid of 24. */
 const PATHS = {
   agent: 'M9 3v3m6-3v3M6 8h12v11H6zM3 12h3m12 0h3M10 12v2m4-2v2',
   archive: 'M4 8v11h16V8M3 4h18v4H3zM10 12h4',
@@ -36,7 +36,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS
 
-/** Contract: only a picture; the words beside it, or the label of its button, say the same. */
+/** Contract: only a picture. The text next to it, or the label of its button, says the same. */
 export function Icon({ name }: { name: IconName }) {
   return (
     <svg

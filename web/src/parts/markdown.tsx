@@ -4,7 +4,7 @@ import { Cut } from './cut.js'
 
 const SHOWN_CHARACTERS = 30_000
 
-/** A text of an agent or a person. `keeps` is what is shown of a long one. */
+/** Text from an agent or a person. `keeps` says which part of a long text is shown. */
 export function Markdown({ text, keeps = 'start' }: { text: string; keeps?: 'start' | 'end' }) {
   return (
     <div class="prose">

@@ -10,7 +10,7 @@ export interface MenuItem {
 
 const LEAVING = ['focusin', 'pointerdown'] as const
 
-/** A button with a menu, for the mouse and for arrow keys. */
+/** A menu button, for the mouse and for arrow keys. */
 export function Menu({ label, items }: { label: string; items: MenuItem[] }) {
   const [isOpen, setIsOpen] = useState(false)
   const frame = useRef<HTMLDivElement>(null)

@@ -1,6 +1,6 @@
 import type { Agent } from '../../../src/client/aetheel-client.js'
 
-/** What a field for a model offers: those used lately with the agent, then those that its command line lists. */
+/** Suggests models: those used recently with the agent, then those its command line lists. */
 export function ModelSuggestions({ id, agent }: { id: string; agent: Agent | undefined }) {
   const models = new Set([...(agent?.recent_models ?? []), ...(agent?.capabilities.supported_models ?? [])])
   return (

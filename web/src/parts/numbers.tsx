@@ -4,7 +4,7 @@ import { useNow } from '../use-now.js'
 
 const MINUTE_MS = 60_000
 
-/** How long ago, with the exact time on hover. `at` is ISO 8601. */
+/** Relative time, with the exact local time on hover. `at` is ISO 8601. */
 export function Time({ at }: { at: string }) {
   const time = Date.parse(at)
   const now = useNow(time > Date.now() ? 5000 : MINUTE_MS)
@@ -15,23 +15,23 @@ export function Time({ at }: { at: string }) {
   )
 }
 
-/** Of something that has ended, or still goes on when `until` is left out. */
+/** Keeps counting if `until` is left out. */
 export function Duration({ from, until }: { from: number; until?: number }) {
   return until === undefined ? <RunningDuration from={from} /> : <>{formatDuration(until - from)}</>
 }
 
 function RunningDuration({ from }: { from: number }) {
   const seconds = Math.max(0, Math.floor((useNow(1000) - from) / 1000))
-  // Tenths that never change would look like a standstill.
+  // Whole seconds only: tenths that never change would look stuck.
   return <>{seconds < 10 ? `${seconds} s` : formatDuration(seconds * 1000)}</>
 }
 
-/** A dash where nobody told. */
+/** A dash if the cost is unknown. */
 export function Money({ usd }: { usd: number | null | undefined }) {
   return <>{usd === null || usd === undefined ? '–' : formatMoney(usd)}</>
 }
 
-/** Tokens in and out, with those of the cache on hover. */
+/** Input and output tokens, with cache tokens on hover. */
 export function Tokens({
   usage,
 }: {

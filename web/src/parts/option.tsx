@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { Icon, type IconName } from './icon.js'
 
-/** One of a list that a field controls. Contract: the field keeps the keyboard. */
+/** An option in a list that a field controls. Contract: the field keeps the focus. */
 export function Option({
   id,
   icon,

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** A page with its heading; `actions` stand beside that. */
+/** A page with its heading, and `actions` next to it. */
 export function Page({
   title,
   actions,
@@ -9,7 +9,7 @@ export function Page({
 }: {
   title: string
   actions?: ComponentChildren
-  /** For forms and texts. */
+  /** For forms and text. */
   isNarrow?: boolean
   children: ComponentChildren
 }) {

@@ -6,7 +6,7 @@ import type { ProjectSettings } from '../project-form.js'
 import { Field, TextField } from './field.js'
 import { ModelSuggestions } from './model-suggestions.js'
 
-/** The fields of settings, as the API names them. */
+/** The setting fields, as the API names them. */
 export const SETTING_FIELDS = [
   'agent_provider',
   'model',
@@ -17,7 +17,7 @@ export const SETTING_FIELDS = [
   'agent_permissions',
 ]
 
-/** Which agent works for a project, and within which limits. */
+/** A project's agent and limits. */
 export function ProjectSettingsFields({
   settings,
   agents,
@@ -52,7 +52,7 @@ export function ProjectSettingsFields({
               {agents.map(({ provider, status }) => (
                 <option key={provider} value={provider}>
                   {agentName(provider)}
-                  {status === 'available' ? '' : ' (not installed)'}
+                  {status === 'available' ? '' : ' (unavailable)'}
                 </option>
               ))}
             </select>
@@ -77,8 +77,8 @@ export function ProjectSettingsFields({
           )}
         </Field>
         <TextField
-          label="Time limit, in seconds"
-          hint="Default: that of the gateway"
+          label="Time limit (seconds)"
+          hint="Default: the gateway's time limit"
           problem={problems.of('timeout')}
           step="any"
           value={settings.timeout}
@@ -88,7 +88,7 @@ export function ProjectSettingsFields({
           label="Turn limit"
           hint={
             can?.supports_max_turns === false
-              ? `${name} has no turn limit`
+              ? `${name} does not support a turn limit`
               : `Default: ${can?.default_max_turns ?? 'no limit'}`
           }
           problem={problems.of('max_turns')}
@@ -101,8 +101,8 @@ export function ProjectSettingsFields({
         label="Allowed tools"
         hint={
           can?.supports_tool_control === false
-            ? `${name} cannot be restricted`
-            : 'One per line, by the names the agent uses. Empty allows all.'
+            ? `${name} does not support tool restrictions`
+            : 'One per line, as the agent names them. Leave empty to allow all.'
         }
         problem={problems.of('allowed_tools')}
       >
@@ -137,7 +137,7 @@ export function ProjectSettingsFields({
           checked={settings.isUntrusted}
           onChange={(event) => onChange({ isUntrusted: event.currentTarget.checked })}
         />
-        Untrusted: nothing in its files configures the agent or runs by itself
+        Untrusted: its files cannot configure the agent or run automatically
       </label>
       {problems.of('is_untrusted') !== undefined && <p class="problem">{problems.of('is_untrusted')}</p>}
     </>

@@ -9,7 +9,7 @@ const SHOWN_BLOCKS = 40
 
 export type ShownRun = Pick<RunModel, 'blocks' | 'dropped' | 'folds'>
 
-/** What an agent did in a run, or does: its texts, thoughts and tools, the last of them first to be seen. */
+/** A run's text, thinking and tool calls, starting with the most recent. */
 export function RunView({ model }: { model: ShownRun }) {
   const [most, setMost] = useState(SHOWN_BLOCKS)
   const { blocks, dropped, folds } = model
@@ -22,7 +22,7 @@ export function RunView({ model }: { model: ShownRun }) {
           Show earlier ({left + dropped})
         </button>
       ) : (
-        dropped > 0 && <p class="cut">{dropped} earlier steps are not shown here.</p>
+        dropped > 0 && <p class="cut">{dropped} earlier steps not shown.</p>
       )}
       {shown.map((block) => (
         <BlockView key={block.key} block={block} folds={folds} />
@@ -31,7 +31,7 @@ export function RunView({ model }: { model: ShownRun }) {
   )
 }
 
-/** Drawn anew only when its block is another one: most of a run stands still. */
+/** Re-renders only when its block is replaced, since most of a run does not change. */
 class BlockView extends Component<{ block: Block; folds: Folds }> {
   override shouldComponentUpdate({ block }: { block: Block }): boolean {
     return block !== this.props.block

@@ -1,4 +1,4 @@
-/** Where something will stand: nothing jumps when it comes. */
+/** Holds the place of content that is loading, so that nothing jumps. */
 export function Skeleton({ lines = 6 }: { lines?: number }) {
   return (
     <div class="skeleton" role="status">

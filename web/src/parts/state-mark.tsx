@@ -1,7 +1,7 @@
 import type { Conversation } from '../../../src/client/aetheel-client.js'
 import { stateOf, STATE_WORDS } from '../conversation.js'
 
-/** How a conversation is, as a dot; nothing for one that is at rest. */
+/** A conversation's state as a dot; nothing if it is idle. */
 export function StateMark({ conversation }: { conversation: Conversation }) {
   const state = stateOf(conversation)
   if (state === 'idle') return null

@@ -9,10 +9,10 @@ const TITLES: Record<Step, string> = {
   agent: 'Install an agent',
   project: 'Create a project',
   question: 'Ask something',
-  channel: 'Connect a chat',
+  channel: 'Connect a chat app',
 }
 
-/** What is there, what comes next, and how. */
+/** The setup steps: which are done, which is next, and how to do it. */
 export function StepList({ state }: { state: SetupState }) {
   const next = nextStep(state)
   return (
@@ -66,7 +66,7 @@ const BODIES: Record<Step, ComponentType<{ state: SetupState; isDone: boolean }>
     ) : (
       <>
         <p>
-          Discord: <code>init</code> asks for what it needs, <code>doctor</code> checks it. Then restart the gateway.
+          Discord: <code>init</code> sets it up, <code>doctor</code> checks it. Then restart the gateway.
         </p>
         <Commands>{'aetheel init\naetheel doctor\naetheel start'}</Commands>
         <p class="muted">

@@ -2,15 +2,12 @@ import type { ComponentChildren, Key } from 'preact'
 
 export interface Column<Row> {
   title: string
-  /** Numbers stand to the right. */
+  /** Aligned right. */
   isNumber?: boolean
   cell: (row: Row) => ComponentChildren
 }
 
-/**
- * Contract: `caption` names it for those who do not see the heading above it. One that `folds` shows each row as a list
- * where there is no room for columns.
- */
+/** Contract: `caption` names it for screen readers. With `folds`, a narrow screen shows each row as a list. */
 export function Table<Row>({
   caption,
   columns,

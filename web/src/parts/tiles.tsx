@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** Numbers that one looks at first. */
+/** Key numbers, at the top of a page. */
 export function Tiles({ children }: { children: ComponentChildren }) {
   return <dl class="tiles">{children}</dl>
 }

@@ -11,7 +11,7 @@ import { ToolInput } from './tool-input.js'
 
 const SHOWN_CHARACTERS = 8_000
 
-/** A use of a tool: one line, and below it what went in and came out. Contract: what is folded is not in the page. */
+/** A tool call: one line, with input and output below. Contract: folded details are not in the DOM. */
 export function ToolCall({ block, folds }: { block: ToolBlock; folds: Folds }) {
   const { key, tool, input, startedAt, result } = block
   const changes = fileChangesOf(tool, input)

@@ -7,7 +7,7 @@ import { Diff, DiffLines, Patch } from './diff.js'
 
 const SHOWN_CHARACTERS = 8_000
 
-/** What a tool is given: changes of files as such, a command as one, everything else by its names. */
+/** A tool's input: file changes as diffs, a command as code, everything else as names and values. */
 export function ToolInput({
   tool,
   input,
@@ -15,7 +15,7 @@ export function ToolInput({
 }: {
   tool: string
   input: Record<string, unknown>
-  /** The path of its one change stands above it already. */
+  /** The path of its only change is already shown above. */
   isUnderItsPath?: boolean
 }) {
   const changes = fileChangesOf(tool, input)

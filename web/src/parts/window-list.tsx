@@ -1,11 +1,11 @@
 import type { ComponentChildren, Key } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
-/** Beyond what is seen, at both ends. */
+/** Rows rendered beyond the visible ones, at both ends. */
 const MARGIN_ROWS = 12
 
 /**
- * A list of any length, of which only what is seen is in the page. Contract: each row is `rowPx` high, and the list
+ * A list of any length, of which only the visible rows are in the DOM. Contract: each row is `rowPx` high, and the list
  * scrolls with `main`.
  */
 export function WindowList<Row>({
@@ -22,7 +22,7 @@ export function WindowList<Row>({
   rowPx: number
   isBusy: boolean
   keyOf: (row: Row) => Key
-  /** Soon there is nothing more to scroll to. */
+  /** Called when the end of the list is near. */
   onNearEnd: () => void
   children: (row: Row) => ComponentChildren
 }) {
