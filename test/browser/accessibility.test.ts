@@ -122,6 +122,14 @@ describeBrowser('everyone', (browser) => {
     await palette.getByRole('option', { name: /^Queue/ }).waitFor({ state: 'detached' })
     await page.keyboard.press('Enter')
     await page.getByRole('region', { name: 'Transcript' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('HEARTBEAT_OK')
+    await palette.getByRole('option', { name: 'Search the documentation for “HEARTBEAT_OK”' }).waitFor()
+    const opened = page.context().waitForEvent('page')
+    await page.keyboard.press('Enter')
+    const documentation = await opened
+    await documentation.getByRole('link', { name: 'Wake the agent to check a list › How the answer is read' }).click()
+    await documentation.getByRole('heading', { name: 'How the answer is read' }).waitFor()
     expect([findings, problems]).toEqual([[], []])
   })
 

@@ -26,6 +26,11 @@ export function hrefOf(page: string, ...parts: string[]): string {
   return `#/${[page, ...parts].map(encodeURIComponent).join('/')}`
 }
 
+/** The gateway serves it apart from the dashboard. */
+export function documentationHref(query = ''): string {
+  return query === '' ? '/docs' : `/docs?q=${encodeURIComponent(query)}`
+}
+
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parseHash(location.hash))
   useEffect(() => {

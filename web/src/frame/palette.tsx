@@ -6,7 +6,7 @@ import { useMe } from '../me.js'
 import { Dialog } from '../parts/dialog.js'
 import { Icon, type IconName } from '../parts/icon.js'
 import { Option } from '../parts/option.js'
-import { hrefOf } from '../router.js'
+import { documentationHref, hrefOf } from '../router.js'
 import { applyTheme, THEMES } from '../theme.js'
 import { useResource } from '../use-resource.js'
 import { listedPages } from './pages.js'
@@ -67,7 +67,6 @@ export function Palette({ onClose, onLogout }: { onClose: () => void; onLogout: 
         <kbd>Esc</kbd>
       </div>
       <div ref={frame} id={list} class="palette-list" role="listbox" aria-label="Results">
-        {entries.length === 0 && <p class="palette-group">Nothing found</p>}
         {groups.map(
           ({ title, entries: listed }) =>
             listed.length > 0 && (
@@ -144,10 +143,18 @@ function useGroups(typed: string, onLogout: () => void): Array<{ title: string; 
     note: 'Project',
     act: go(hrefOf('projects', id)),
   }))
+  const documentation: Entry = {
+    id: 'documentation',
+    words: typed === '' ? 'Open the documentation' : `Search the documentation for “${typed}”`,
+    icon: 'book',
+    act: () => void window.open(documentationHref(typed), '_blank', 'noopener'),
+  }
   return [
     { title: 'Conversations', entries: conversations },
     { title: 'Projects', entries: typed === '' ? [] : projectEntries.filter(isMeant) },
     { title: 'Go to', entries: actions.filter(isMeant) },
+    // Enter must not open it before the search results arrive.
+    { title: 'Help', entries: isFound ? [documentation] : [] },
   ]
 }
 

@@ -7,7 +7,7 @@ import { useMe } from '../me.js'
 import { Icon } from '../parts/icon.js'
 import { Skeleton } from '../parts/skeleton.js'
 import { StateMark } from '../parts/state-mark.js'
-import { type Route, hrefOf } from '../router.js'
+import { documentationHref, type Route, hrefOf } from '../router.js'
 import { type Resource, useResource } from '../use-resource.js'
 import { applyTheme, currentTheme, THEMES } from '../theme.js'
 import { Logo } from './logo.js'
@@ -68,6 +68,15 @@ export function Sidebar({ route, onSearch, onLogout }: SidebarProps) {
           {me.name}
         </span>
         <span>
+          <a
+            class="button quiet icon-only"
+            href={documentationHref()}
+            target="_blank"
+            aria-label="Documentation"
+            title="Documentation"
+          >
+            <Icon name="book" />
+          </a>
           <ThemeButton />
           <button type="button" class="quiet icon-only" aria-label="Log out" title="Log out" onClick={onLogout}>
             <Icon name="logout" />
