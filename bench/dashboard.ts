@@ -1,14 +1,22 @@
-/** How long a browser takes to show a conversation with thousands of events, and how long it freezes meanwhile. */
+/**
+ * How long a browser takes to show a conversation with thousands of events and a list of thousands of conversations, and
+ * how long it freezes meanwhile.
+ */
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chromium, type Page } from 'playwright-core'
 import { AetheelClient } from '../src/client/aetheel-client.js'
 import { findExecutable } from '../src/core/paths.js'
 import { atMost, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
 import { startBenchService } from './service.js'
+import type { Store } from '../src/store/store.js'
 
 const ROUNDS = 5
 /** Two events each. */
 const TOOL_CALLS = 2_500
+const LISTED = 10_000
+/** As in styles/conversation.css. */
+const ROW_PX = 60
 const SHOWN_GOAL_MS = 1_000
 const FRAME_GOAL_MS = 100
 const LIMIT_MS = 60_000
@@ -49,6 +57,18 @@ export async function measureDashboard({ signal, progress }: BenchOptions): Prom
         signal.throwIfAborted()
         rounds.push(await show(page, id))
       }
+      await addConversations(service.store)
+      const lists: Shown[] = []
+      for (let round = 0; round < ROUNDS; round += 1) {
+        signal.throwIfAborted()
+        await page.reload()
+        lists.push(await list(page))
+      }
+      const listedMs = lowerQuartile(lists.map((round) => round.shownMs))
+      const listFrameMs = lowerQuartile(lists.map((round) => round.longestFrameMs))
+      progress(
+        `dashboard: ${LISTED} conversations in ${listedMs.toFixed(0)} ms, longest frame ${listFrameMs.toFixed(0)} ms`,
+      )
       const shownMs = lowerQuartile(rounds.map((round) => round.shownMs))
       const frameMs = lowerQuartile(rounds.map((round) => round.longestFrameMs))
       progress(
@@ -57,6 +77,8 @@ export async function measureDashboard({ signal, progress }: BenchOptions): Prom
       return [
         atMost('dashboard.5000-events', shownMs, SHOWN_GOAL_MS, 'ms'),
         atMost('dashboard.5000-events.longest-frame', frameMs, FRAME_GOAL_MS, 'ms'),
+        atMost('dashboard.10000-conversations', listedMs, SHOWN_GOAL_MS, 'ms'),
+        atMost('dashboard.10000-conversations.longest-frame', listFrameMs, FRAME_GOAL_MS, 'ms'),
       ]
     } finally {
       await browser.close()
@@ -85,10 +107,50 @@ interface Shown {
 
 /** From the list to the conversation, with all events of its answer; then back. */
 async function show(page: Page, id: string): Promise<Shown> {
-  const shown = await page.evaluate<Shown>(`(async () => {
+  const shown = await measure(
+    page,
+    `    location.hash = '#/conversations/${id}'
+    const summary = await until(() => document.querySelector('.behind > summary'))
+    summary.click()
+    await until(() => /of \\d{4} · 5.0k events(?!,)/.test(document.querySelector('.past-run')?.textContent))
+    shown()`,
+  )
+  await page.evaluate(`location.hash = '#/conversations'`)
+  await page.locator('.transcript').waitFor({ state: 'detached' })
+  return shown
+}
+
+async function addConversations(store: Store): Promise<void> {
+  await store.transaction(async (tables) => {
+    for (let number = 1; number <= LISTED; number += 1) {
+      await tables.conversations.enter({ channel: 'http', address: `a-${number}` }, randomUUID(), number * 1000)
+    }
+  })
+}
+
+/** Until the first are shown, and then down to the last. */
+function list(page: Page): Promise<Shown> {
+  return measure(
+    page,
+    `location.hash = '#/conversations'
+    const rows = await until(() => document.querySelector('[aria-label="Conversations"]:has(a)'))
+    shown()
+    const main = document.querySelector('main')
+    await until(() => {
+      main.scrollTo(0, 1e9)
+      return rows.getBoundingClientRect().height > ${LISTED * ROW_PX - 1}
+    })`,
+  )
+}
+
+/** `steps` runs in the page: `until` waits from frame to frame, and `shown` stops the clock. */
+function measure(page: Page, steps: string): Promise<Shown> {
+  return page.evaluate<Shown>(`(async () => {
     const startedAt = performance.now()
     let lastFrame = startedAt
     let longestFrameMs = 0
+    let shownMs
+    const shown = () => (shownMs = performance.now() - startedAt)
     const until = async (look) => {
       for (;;) {
         const seen = look()
@@ -100,13 +162,7 @@ async function show(page: Page, id: string): Promise<Shown> {
         lastFrame = now
       }
     }
-    location.hash = '#/conversations/${id}'
-    const summary = await until(() => document.querySelector('.behind > summary'))
-    summary.click()
-    await until(() => /of \\d{4} · 5.0k events(?!,)/.test(document.querySelector('.past-run')?.textContent))
-    return { shownMs: performance.now() - startedAt, longestFrameMs }
+    ${steps}
+    return { shownMs, longestFrameMs }
   })()`)
-  await page.evaluate(`location.hash = '#/conversations'`)
-  await page.locator('.transcript').waitFor({ state: 'detached' })
-  return shown
 }

@@ -110,7 +110,10 @@ export async function createApp(
   addGuards(app, { config, authenticator, open, limits })
   app.addHook('preClose', async () => open.endStreams())
   app.setNotFoundHandler((request) => {
-    throw new GatewayError('not_found', `There is no ${request.method} route on this path. See /docs/api for all routes.`)
+    throw new GatewayError(
+      'not_found',
+      `There is no ${request.method} route on this path. See /docs/api for all routes.`,
+    )
   })
 
   await describeApi(app, packageVersion())

@@ -59,7 +59,6 @@ export function registerDescriptionRoutes(app: App): void {
     url: '/docs/api',
     config: { scope: 'public' },
     schema: { hide: true },
-    handler: async (_request, reply) =>
-      sendHtmlPage(reply, { title: 'HTTP API', body: referencePage(app.swagger()) }),
+    handler: async (_request, reply) => sendHtmlPage(reply, { title: 'HTTP API', body: referencePage(app.swagger()) }),
   })
 }

@@ -61,7 +61,15 @@ it('shows what was searched for as text, and where it was found', async () => {
 
 it('serves nothing else', async () => {
   const { app } = await createStage()
-  const paths = ['nowhere', '../package.json', '..%2Fpackage.json', 'images/%2e%2e/README.md', 'images', '%00', 'constructor']
+  const paths = [
+    'nowhere',
+    '../package.json',
+    '..%2Fpackage.json',
+    'images/%2e%2e/README.md',
+    'images',
+    '%00',
+    'constructor',
+  ]
   const answers = await Promise.all(
     paths.map(async (path) => {
       const { statusCode, body } = await app.inject(`/docs/${path}`)

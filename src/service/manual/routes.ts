@@ -61,7 +61,7 @@ export function registerManualRoutes(app: App): void {
 async function loadManual(): Promise<Manual> {
   const { pathOf, renderPage } = await import('./rendered-page.js')
   const entries = await readdir(DIRECTORY, { recursive: true })
-  const files = new Set(entries.map((name) => name.replaceAll('\\', '/')))
+  const files = new Set(entries.filter((name) => /\.(?:md|png)$/.test(name)))
   const pages = new Map<string, RenderedPage>()
   for (const file of files) {
     if (extname(file) === '.md') {

@@ -31,7 +31,8 @@ export function search(pages: RenderedPage[], words: string[]): Hit[] {
 
 /** 0 unless each word is in the title, the heading or the text, and one of them below the title. */
 function scoreOf(page: RenderedPage, section: Section, words: string[]): number {
-  const [title, heading, text] = [page.title.toLowerCase(), section.heading.toLowerCase(), section.text.toLowerCase()]
+  const title = `${page.title} ${page.path}`.toLowerCase()
+  const [heading, text] = [section.heading.toLowerCase(), section.text.toLowerCase()]
   let score = 0
   let isBelowTitle = false
   for (const word of words) {
