@@ -16,7 +16,7 @@ const NOTES = 'aetheel-demo.txt'
 
 const args = process.argv.slice(2)
 if (args.includes('--version')) {
-  console.log('2.1.197 (demonstration agent)')
+  console.log('2.1.197 (demo agent)')
   process.exit()
 }
 
@@ -101,7 +101,7 @@ async function answer(prompt) {
 function explanation(prompt) {
   const [line = ''] = prompt.trim().split('\n')
   const heard = line.length > 80 ? `${line.slice(0, 80)}…` : line
-  return `You wrote: "${heard}". I am the demonstration agent: there is no model behind me, so I cannot think about it. The rest is real: how your message got here, and what I do. Try one of these:
+  return `You wrote: "${heard}". I am the demo agent: there is no model behind me, so I cannot think about it. The rest is real: how your message got here, and what I do. Try one of these:
 
 - \`which files are here?\` I run a command.
 - \`edit a file\`: I change ${NOTES} here, and you see the diff.
@@ -128,7 +128,7 @@ async function edit() {
   const count = Number(/Changes so far: (\d+)\./.exec(before ?? '')?.[1] ?? 0)
   const [old, next] = [`Changes so far: ${count}.`, `Changes so far: ${count + 1}.`]
   const isKnown = before?.includes(old)
-  const content = isKnown ? before.replace(old, next) : `Written by Aetheel's demonstration agent.\n${old}\n`
+  const content = isKnown ? before.replace(old, next) : `Written by Aetheel's demo agent.\n${old}\n`
   const input = isKnown ? { old_string: old, new_string: next } : { content }
   const { problem } = await use(isKnown ? 'Edit' : 'Write', { file_path: path, ...input }, () => {
     writeFileSync(path, content)

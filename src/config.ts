@@ -29,7 +29,7 @@ export interface GatewayConfig extends Omit<Settings, 'heartbeat' | 'projects'> 
   codeAgentDefault: BackendName
   /** Whether its executable was configured. If so, a missing one is a mistake; otherwise it may be installed later. */
   isAgentChosen: boolean
-  /** The built-in demonstration agent stands in for Claude Code. */
+  /** The built-in demo agent stands in for Claude Code. */
   isDemoAgent: boolean
   /** For `agentBackend` only; other agents are found by name. */
   backendCliPath: string

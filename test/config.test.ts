@@ -502,7 +502,7 @@ describe('loadConfig of the service', () => {
   })
 })
 
-describe('loadConfig of the demonstration agent', () => {
+describe('loadConfig of the demo agent', () => {
   it('has it stand in for Claude Code', () => {
     expect(loadConfig({ ...HOME, AGENT_BACKEND: 'demo' })).toEqual({
       ...DEFAULTS,

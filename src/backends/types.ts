@@ -296,9 +296,9 @@ export interface AgentProbe {
   /** The command that installs it if it was not found, or its newest version if it is too old. Absent if the configuration
    *  names a path: that is not where it would be installed. */
   install?: string
-  /** It is the built-in demonstration agent, which is always ready. */
+  /** It is the built-in demo agent, which is always ready. */
   isDemo?: true
-  /** Absent if it was not found, and for the demonstration agent, which needs no login. */
+  /** Absent if it was not found, and for the demo agent, which needs no login. */
   login?: AgentLogin
   /** The default model, if the configuration or the CLI's own settings name one. */
   model?: string

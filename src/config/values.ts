@@ -13,7 +13,7 @@ export function isObject({ value }: { value: unknown }): boolean {
 
 export const text = () => z.string().min(1)
 
-/** The built-in demonstration agent, where the agent that answers is named. */
+/** The built-in demo agent, where the agent that answers is named. */
 export const DEMO = 'demo'
 
 /** The agent that answers. */

@@ -4,4 +4,4 @@ import { fileURLToPath } from 'node:url'
 export const DEMO_AGENT = fileURLToPath(new URL('../../demo/agent.mjs', import.meta.url))
 
 /** In place of the agent's name, wherever one is shown. */
-export const DEMO_AGENT_NAME = 'the demonstration agent, without a model'
+export const DEMO_AGENT_NAME = 'the demo agent, without a model'

@@ -7,14 +7,14 @@ import { loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/log.js'
 import { ConfiguredAgents } from '../../../src/runtime/configured-agents.js'
 
-describe.for(['oneshot', 'live'] as const)('the demonstration agent, %s', (mode) => {
+describe.for(['oneshot', 'live'] as const)('the demo agent, %s', (mode) => {
   it('says word by word that it is not a model', async (test) => {
     const { run } = open(test, mode)
     const events = await run({ prompt: 'Why is the sky blue?' })
     const pieces = events.flatMap((event) => (event.type === 'output' ? [event.content] : []))
     expect([pieces.length > 10, pieces.join(''), resultOf(events)]).toEqual([
       true,
-      expect.stringMatching(/^You wrote: "Why is the sky blue\?"\. I am the demonstration agent: there is no model/),
+      expect.stringMatching(/^You wrote: "Why is the sky blue\?"\. I am the demo agent: there is no model/),
       expect.objectContaining({ isError: false, finalOutput: pieces.join(''), costUsd: 0 }),
     ])
   })
@@ -32,7 +32,7 @@ describe.for(['oneshot', 'live'] as const)('the demonstration agent, %s', (mode)
       last: resultOf(last)?.finalOutput,
     }).toEqual({
       tools: [['Write'], ['Edit'], ['Bash']],
-      file: "Written by Aetheel's demonstration agent.\nChanges so far: 1.\n",
+      file: "Written by Aetheel's demo agent.\nChanges so far: 1.\n",
       last: 'Your name is Ada; you told me earlier in this session.',
     })
   })

@@ -33,7 +33,7 @@ describe.concurrent('aetheel agents', () => {
     })
   })
 
-  it('shows the demonstration agent as what it is, and asks it for no login', async (test) => {
+  it('shows the demo agent as what it is, and asks it for no login', async (test) => {
     const terminal = new Terminal(test)
     const env = { ...AUTO, AGENT_BACKEND: 'demo' }
     const [listed, examined] = [await terminal.run(['agents'], { env }), await terminal.run(['doctor'], { env })]

@@ -40,7 +40,7 @@ describe('aetheel without a command', () => {
       scopes: ['read', 'run', 'admin'],
       again: 'This link was already used or has expired. Get a new one with "aetheel dashboard".',
       isStreamed: true,
-      answer: expect.stringContaining('I am the demonstration agent: there is no model behind me'),
+      answer: expect.stringContaining('I am the demo agent: there is no model behind me'),
       chat: 'I do not know it yet.\n',
       last: 'Stopping: running turns may finish.',
     })
@@ -90,7 +90,7 @@ describe('aetheel without a command', () => {
     await stopped.exited
     expect([running.stdout, stopped.stdout]).toEqual([
       expect.stringMatching(
-        /Gateway +running as process \d+[^]*Agent +the demonstration agent[^]*Dashboard +http:\/\/127\.0\.0\.1:\d+[^]*aetheel dashboard --open/,
+        /Gateway +running as process \d+[^]*Agent +the demo agent[^]*Dashboard +http:\/\/127\.0\.0\.1:\d+[^]*aetheel dashboard --open/,
       ),
       expect.stringMatching(/Gateway +not running[^]*aetheel start +runs the gateway/),
     ])

@@ -67,7 +67,7 @@ describe.concurrent('aetheel chat, at a terminal', () => {
         chat.terminal.unknown,
       ]).toEqual([
         0,
-        expect.stringMatching(/^Aetheel · the demonstration agent, without a model ·/),
+        expect.stringMatching(/^Aetheel · the demo agent, without a model ·/),
         'What is my name?\n/quit\n',
         0o600,
         [],

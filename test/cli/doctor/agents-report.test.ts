@@ -57,7 +57,7 @@ it.each<[what: string, probe: AgentProbe, chosen: string[], other: string[]]>([
     ],
   ],
   [
-    'the demonstration agent',
+    'the demo agent',
     { ...FOUND, isDemo: true },
     [
       '✓ demo (chosen): built in, always ready, live, in place of codex, without a model',
@@ -69,7 +69,7 @@ it.each<[what: string, probe: AgentProbe, chosen: string[], other: string[]]>([
     ],
   ],
   [
-    'the demonstration agent, which cannot run',
+    'the demo agent, which cannot run',
     { ...FOUND, isDemo: true, problems: ['There is no Node.js.'] },
     [
       '! demo (chosen): built in, live, in place of codex, without a model',

@@ -54,7 +54,7 @@ it('tells of each agent how it is logged in, or how it is installed', async () =
   ])
 })
 
-it('says of the demonstration agent what it is, and asks it for no login', async () => {
+it('says of the demo agent what it is, and asks it for no login', async () => {
   const { ask } = await openStage({ agentBackend: 'demo', backendCliPath: undefined })
   const [claude, codex] = (await ask('GET', '/agents')).body.agents
   expect([claude, codex?.is_demo]).toMatchObject([
