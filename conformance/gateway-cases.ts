@@ -129,10 +129,7 @@ const stop: Case = {
     const idle = (await stage.sandbox.processes()).map(({ pid }) => pid)
     gateway.say(firstQuestion)
     await gateway.until('the tool runs', () => sleeper.isRunning())
-    assert.match(
-      await gateway.command('/stop'),
-      new RegExp(`^Stopped ${agent.name} after \\d+ s(?:, during .+)?\\.$`),
-    )
+    assert.match(await gateway.command('/stop'), new RegExp(`^Stopped ${agent.name} after \\d+ s(?:, during .+)?\\.$`))
     const left = await stage.leftovers(idle)
     assert.deepEqual([left, await sleeper.isRunning()], [[], false], 'no process is left')
 

@@ -43,7 +43,10 @@ export function transcribeWith(options: TranscriptionOptions): Transcribe {
         signal,
       })
       if (outcome.ok) return printed.slice(0, MAX_CHARACTERS)
-      throw new GatewayError('request_invalid', `${executable} ${outcome.problem}. The operator can try the command by hand.`)
+      throw new GatewayError(
+        'request_invalid',
+        `${executable} ${outcome.problem}. The operator can try the command by hand.`,
+      )
     } finally {
       directory.remove()
     }

@@ -46,8 +46,7 @@ interface CommandDependencies extends SuggestionDependencies, Pick<ContinueDepen
 const STOPPED_BY_OTHERS =
   'Someone else stopped your message. Changes already made are kept. Send it again to have it finished.'
 /** Channels that let people in handle the command themselves: they know who people are. */
-const ADMISSION_ELSEWHERE =
-  'Use this command on Discord or WhatsApp. "aetheel people" lists who was let in.'
+const ADMISSION_ELSEWHERE = 'Use this command on Discord or WhatsApp. "aetheel people" lists who was let in.'
 const FINISHED = 'That has already finished.'
 const DAY_MS = 86_400_000
 const LISTED_MESSAGES = 10
@@ -279,7 +278,10 @@ export class ConversationCommands {
     const lines = waiting.map((approval) => `${shortApprovalId(approval)}: ${approval.summary}`)
     if (first) throw new GatewayError('request_invalid', ['Which one? Add its id.', ...lines].join('\n'))
     if (waiting.length === 0) throw new GatewayError('not_found', 'Nothing is waiting for approval here.')
-    throw new GatewayError('not_found', [`No request ${oneLine(wanted ?? '', 40)} is waiting here.`, ...lines].join('\n'))
+    throw new GatewayError(
+      'not_found',
+      [`No request ${oneLine(wanted ?? '', 40)} is waiting here.`, ...lines].join('\n'),
+    )
   }
 
   async #waitingText(conversationId: string): Promise<string> {

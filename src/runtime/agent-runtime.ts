@@ -93,7 +93,8 @@ interface PreparedTurn {
 
 type RuntimeConfig = Pick<GatewayConfig, 'idleTimeoutMs' | 'workingDir'>
 
-const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer starts a fresh one and remembers nothing from before.'
+const FRESH_SESSION_NOTE =
+  'The earlier session was lost; this answer starts a fresh one and remembers nothing from before.'
 const NOTHING_TO_COMPACT = 'There is nothing to compact: no session has started here.'
 const MOVED_NOTE = 'The working directory has changed; this answer starts a fresh session there.'
 

@@ -113,8 +113,7 @@ export class CommandRuntime {
         ownerId: owner?.id,
       })
     }
-    if (!pods)
-      throw new PodError('unreachable', 'Commands in pods need kubectl, which this gateway cannot use.')
+    if (!pods) throw new PodError('unreachable', 'Commands in pods need kubectl, which this gateway cannot use.')
     return podPlace(await withDeadline(Math.min(timeoutMs, OPEN_MS), signal, (look) => pods.open(pod, look)), runId)
   }
 

@@ -415,10 +415,7 @@ export class Queue {
     const seq = found && (await tables.conversations.nextSeq(found.conversationId, at))
     const message = await tables.inbox.get(id)
     if (message && seq !== undefined) return { message, seq }
-    throw new GatewayError(
-      'not_found',
-      `There is no message ${id}. GET /queue, or "aetheel queue list", lists them.`,
-    )
+    throw new GatewayError('not_found', `There is no message ${id}. GET /queue, or "aetheel queue list", lists them.`)
   }
 
   async #reply(

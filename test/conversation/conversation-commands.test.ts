@@ -338,9 +338,7 @@ describe('/stop', () => {
   it('says what the agent was doing', async () => {
     const { command, say, work } = await setup({ tools: ['ls', 'npm  test', 'sleep 1', 'make', 'more'] })
     await work((await say('one')).messageId)
-    expect(await command('/stop')).toEqual(
-      'Stopped claude after 0 s, during Bash: more, Bash: make, Bash: sleep 1.',
-    )
+    expect(await command('/stop')).toEqual('Stopped claude after 0 s, during Bash: more, Bash: make, Bash: sleep 1.')
   })
 
   it('drops a message that waits', async () => {
@@ -421,9 +419,7 @@ describe('/status', () => {
     const work = await queueOf('g2').claim([CHANNEL])
     const run = { id: 'run', result: failed('exit') }
     if (work) await queueOf('g2').settle(work, { kind: 'retry', at: START + 20_000, isAttempt: true, run })
-    expect((await command('/status')).split('\n').at(-3)).toEqual(
-      'queue: retrying in 20 s, 1 waiting',
-    )
+    expect((await command('/status')).split('\n').at(-3)).toEqual('queue: retrying in 20 s, 1 waiting')
   })
 })
 

@@ -192,12 +192,7 @@ describe.concurrent('a message that is retried', () => {
     const [run, ...more] = await gateway.store.runs.ofMessage(messageId)
     const { events } = await gateway.store.events.page(run?.id ?? '', 0, { events: 100, bytes: 100_000 })
     const said = events.map(({ event }) => (event.type === 'output' ? event.content : '')).join('')
-    expect([answer, message?.state, more, said]).toEqual([
-      'Dropped the waiting message.',
-      'dropped',
-      [],
-      'I begin.',
-    ])
+    expect([answer, message?.state, more, said]).toEqual(['Dropped the waiting message.', 'dropped', [], 'I begin.'])
   })
 })
 

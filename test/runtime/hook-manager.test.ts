@@ -141,7 +141,10 @@ describe('a hook that is a command', () => {
       calls: 'x\n',
       alive: [],
       warnings: [
-        ['hook.dropped', { hook: 'run-finished', target: 'sh', reason: 'the gateway stopped while 2 calls were waiting' }],
+        [
+          'hook.dropped',
+          { hook: 'run-finished', target: 'sh', reason: 'the gateway stopped while 2 calls were waiting' },
+        ],
         ['hook.failed', { hook: 'run-finished', reason: 'sh was stopped' }],
       ],
     })

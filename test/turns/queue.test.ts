@@ -107,7 +107,11 @@ describeEngines('the queue', (engine) => {
       ['an empty message', '', /is empty/],
       ['one of only spaces', ' \n\t\u00A0 ', /is empty/],
       ['one of only NUL', '\0\0', /is empty/],
-      ['one of 5 MB', 'x'.repeat(5_000_000), /too long: 5000000 characters, at most 1000000 are allowed\. Put it in a file/],
+      [
+        'one of 5 MB',
+        'x'.repeat(5_000_000),
+        /too long: 5000000 characters, at most 1000000 are allowed\. Put it in a file/,
+      ],
     ])('refuses %s, and the person is told why', async (_, text, reason) => {
       const { say, store } = await setup(engine)
       const refused = await say('one', { text })

@@ -241,8 +241,11 @@ export class Intake {
     const { host, settings } = this.options
     const isListed = (number: string): boolean => settings()?.allowFrom?.includes(number) ?? false
     const number = argument.replaceAll(/[\s()-]/g, '')
-    const person = isNumber(number) ? { id: number, name: number } : { problem: 'Write the number like +4915112345678.' }
-    const configuredAs = (id: string): string | undefined => (isListed(id) ? 'listed in inbound.reply.allowFrom' : undefined)
+    const person = isNumber(number)
+      ? { id: number, name: number }
+      : { problem: 'Write the number like +4915112345678.' }
+    const configuredAs = (id: string): string | undefined =>
+      isListed(id) ? 'listed in inbound.reply.allowFrom' : undefined
     const admitters = 'Only people listed in inbound.reply.allowFrom'
     const named = argument === '' ? undefined : person
     return admit({ action, person: named, by, mayAdmit: isListed(by), configuredAs, admitters }, host.admissions)

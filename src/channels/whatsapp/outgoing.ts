@@ -50,8 +50,7 @@ const MAX_FILES = 10
 /** WhatsApp's own limits, whatever the operator allows. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 const MAX_PICTURE_BYTES = 5 * 1024 * 1024
-const NO_LINKS =
-  'Twilio must be able to fetch files: the operator must set publicUrl and twilioAuthToken'
+const NO_LINKS = 'Twilio must be able to fetch files: the operator must set publicUrl and twilioAuthToken'
 
 /** Contract: as `Channel.send`. */
 export async function sendReply(reply: OutgoingReply, options: SendOptions): Promise<void> {

@@ -46,7 +46,8 @@ export function problemsOfArguments(elements: readonly string[]): string[] {
     ...new Set([
       ...elements.flatMap(problemsOfTemplate),
       ...chosen.map(
-        (element) => `${JSON.stringify(element)}: a message must not choose the option. Put it after "=", or by itself.`,
+        (element) =>
+          `${JSON.stringify(element)}: a message must not choose the option. Put it after "=", or by itself.`,
       ),
     ]),
   ]

@@ -251,7 +251,10 @@ describe.concurrent('files that an agent names', () => {
     discord.settings.uploadMaxBytes = 10
     const list = [{ file: 'large.txt', content: 'x'.repeat(20) }, { text: 'Here.\nMEDIA:large.txt' }]
     const id = await send(scene, steps(...list), [], 2)
-    expect(answersIn(discord, id)).toEqual(['Here.', '-# Not sent, because Discord does not accept files of this size: large.txt'])
+    expect(answersIn(discord, id)).toEqual([
+      'Here.',
+      '-# Not sent, because Discord does not accept files of this size: large.txt',
+    ])
   })
 
   it('are reported to the person if the bot may attach none', async ({ expect, onTestFinished }) => {

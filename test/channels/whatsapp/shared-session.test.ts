@@ -16,9 +16,7 @@ describe('A session that all share', () => {
     await expect
       .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)])
       .toEqual([
-        [
-          'Someone else stopped your message. Changes already made are kept. Send it again to have it finished.',
-        ],
+        ['Someone else stopped your message. Changes already made are kept. Send it again to have it finished.'],
         [expect.stringContaining('Stopped claude')],
       ])
   })
