@@ -1,4 +1,4 @@
-/** The measured part of `docs/performance.md`, generated from `bench/results.json` alone. */
+/** The measured part of `docs/performance.md`, generated only from `bench/results.json`. */
 import { BACKEND_NAMES, type BackendName } from '../src/backends/types.js'
 import type { Measurement } from './measurement.js'
 

@@ -99,8 +99,7 @@ async function report(measurements: Measurement[]): Promise<void> {
   const missed = measurements.filter(({ holds }) => !holds)
   console.log(`\n${renderTable(measurements)}\n`)
   console.log(`${measurements.length - missed.length} of ${measurements.length} goals met.`)
-  for (const { name, value, unit, goal } of missed)
-    console.log(`Missed: ${name} is ${value} ${unit}, goal ${goal}`)
+  for (const { name, value, unit, goal } of missed) console.log(`Missed: ${name} is ${value} ${unit}, goal ${goal}`)
   if (isComplete) await keepResults(names, measurements)
   else console.log('Incomplete measurement: bench/results.json was not changed.')
 }

@@ -71,7 +71,8 @@ function timeTranslation(name: BackendName, bytes: Buffer): number {
   splitter.end()
   reader.end()
   const duration = performance.now() - startedAt
-  if (events === 0 || translation.verdict?.isError !== false) throw new Error(`The stream of ${name} is not a successful turn`)
+  if (events === 0 || translation.verdict?.isError !== false)
+    throw new Error(`The stream of ${name} is not a successful turn`)
   return duration
 }
 

@@ -28,7 +28,7 @@ async function measureAgent(agent: Agent, modelUrl: string, options: BenchOption
 
 async function askAll(side: OpenedSide): Promise<() => Promise<number>> {
   const conversations: Conversation[] = []
-  // One after the other: eight concurrent starts would be a load of their own.
+  // One after the other: eight concurrent starts would overload the machine.
   while (conversations.length < AT_ONCE) {
     const conversation = await side.open()
     await conversation.say(PROMPT)

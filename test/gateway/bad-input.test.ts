@@ -226,19 +226,16 @@ describe('a DATABASE_URL', () => {
     })
   })
 
-  it.skipIf(postgresUrl() === undefined)(
-    'of a missing database is refused, without its password',
-    async () => {
-      const url = new URL(postgresUrl() ?? '')
-      url.pathname = '/nowhere'
-      url.password = PASSWORD
-      expect(await refused(new Stage(onTestFinished), url.href)).toEqual({
-        code: 'store_unavailable',
-        message: expect.stringContaining('cannot be used: database "nowhere" does not exist. Check DATABASE_URL'),
-        isPasswordTold: false,
-      })
-    },
-  )
+  it.skipIf(postgresUrl() === undefined)('of a missing database is refused, without its password', async () => {
+    const url = new URL(postgresUrl() ?? '')
+    url.pathname = '/nowhere'
+    url.password = PASSWORD
+    expect(await refused(new Stage(onTestFinished), url.href)).toEqual({
+      code: 'store_unavailable',
+      message: expect.stringContaining('cannot be used: database "nowhere" does not exist. Check DATABASE_URL'),
+      isPasswordTold: false,
+    })
+  })
 })
 
 describe('a message', () => {

@@ -11,10 +11,7 @@ import { until } from '../kit/waiting.js'
 const PAUSED = 'Paused after 25 steps, the limit for one message. Use /continue to resume.'
 
 describe.concurrent('an agent that has used up its turns', () => {
-  it('answers with what it said, and continues in its session when told to', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('answers with what it said, and continues in its session when told to', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const running = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT })
     const { gateway, channel } = running
@@ -55,7 +52,10 @@ describe.concurrent('an agent that has used up its turns', () => {
     })
   })
 
-  it('that said nothing is reported, and a newer message replaces continuing it', async ({ expect, onTestFinished }) => {
+  it('that said nothing is reported, and a newer message replaces continuing it', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const stage = new Stage(onTestFinished)
     const { channel } = await stage.start({ BACKEND_CLI_PATH: STEPS_AGENT, BACKEND_MAX_TURNS: '1' })
     await channel.say('a', steps({ pause: true }))

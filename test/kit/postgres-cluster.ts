@@ -104,6 +104,7 @@ function unprivilegedUser(): { uid: number; gid: number } {
     .split('\n')
     .map((line) => line.split(':'))
   const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody')
-  if (user === undefined) throw new Error('PostgreSQL does not run as root, and there is no user "postgres" or "nobody".')
+  if (user === undefined)
+    throw new Error('PostgreSQL does not run as root, and there is no user "postgres" or "nobody".')
   return { uid: Number(user[2]), gid: Number(user[3]) }
 }

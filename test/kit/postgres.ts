@@ -16,7 +16,8 @@ export function postgresUrl(): string | undefined {
 /** A fresh, empty database for one test. */
 export async function createDatabase(): Promise<TestDatabase> {
   const serverUrl = postgresUrl()
-  if (serverUrl === undefined) throw new Error('PostgreSQL is not installed: skip this test when postgresUrl() is undefined.')
+  if (serverUrl === undefined)
+    throw new Error('PostgreSQL is not installed: skip this test when postgresUrl() is undefined.')
   const name = `test_${randomUUID().replaceAll('-', '')}`
   await execute(serverUrl, `create database ${name}`)
   const url = new URL(serverUrl)

@@ -77,7 +77,7 @@ const STATEMENTS = [
   'create index messages_of_conversation on messages (conversation_id, seq)',
   'create index messages_of_channel on messages (channel, received_at)',
   'create index messages_merged on messages (merged_into, seq) where merged_into is not null',
-  // For the archive: the days that have changed are read from the index alone.
+  // For the archive: the days that have changed are read from the index only.
   'create index messages_by_day on messages (conversation_id, received_at, finished_at)',
   `create index messages_failed on messages (finished_at) where state = 'failed'`,
 

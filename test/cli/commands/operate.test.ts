@@ -105,7 +105,9 @@ describe.concurrent('commands that look and change', () => {
     const refusal = {
       exitCode: 1,
       stdout: '',
-      stderr: expect.stringMatching(/before Aetheel 0\.1\.0, and this version cannot use it\..*move aetheel\.db /) as string,
+      stderr: expect.stringMatching(
+        /before Aetheel 0\.1\.0, and this version cannot use it\..*move aetheel\.db /,
+      ) as string,
     }
     expect(refused).toEqual(refused.map(() => refusal))
   })
