@@ -282,7 +282,8 @@ export class ChatSession {
   }
 
   #present(): Control {
-    if (!this.#control) throw new GatewayError('gateway_unavailable', 'Not connected to the gateway. Try again in a moment.')
+    if (!this.#control)
+      throw new GatewayError('gateway_unavailable', 'Not connected to the gateway. Try again in a moment.')
     return this.#control
   }
 

@@ -44,7 +44,9 @@ interface AskOptions {
 export function registerAsk(program: Command, context: CommandContext): void {
   program
     .command('ask')
-    .description('Ask an agent a single question, without a gateway. The answer goes to stdout, tool activity to stderr.')
+    .description(
+      'Ask an agent a single question, without a gateway. The answer goes to stdout, tool activity to stderr.',
+    )
     .argument('[prompt]', 'what to ask; by default read from stdin')
     .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
     .option('-m, --model <model>', 'model, as the agent names it')

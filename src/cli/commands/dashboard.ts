@@ -14,7 +14,6 @@ export function registerDashboard(program: Command, context: CommandContext): vo
       const { url, expiresAt } = await withGateway(home, (control) => control.call('dashboard.link', {}))
       console.log(url)
       console.error(`The link works once and expires in ${Math.round((expiresAt - Date.now()) / 60_000)} minutes.`)
-      if (open && !openBrowser(url, environment))
-        console.error('Cannot open a browser here. Open the link yourself.')
+      if (open && !openBrowser(url, environment)) console.error('Cannot open a browser here. Open the link yourself.')
     })
 }

@@ -91,7 +91,7 @@ export async function queueDrop(control: Control, id: string): Promise<string> {
 
 function describeState({ state, dueAt, failures, position }: QueuedMessage, isWorking: boolean, now: number): string {
   if (state === 'queued') return `behind ${position} ${position === 1 ? 'other' : 'others'}`
-  if (state === 'active') return isWorking ? 'running' : 'interrupted; the next gateway continues it'
+  if (state === 'active') return isWorking ? 'running' : 'interrupted; the next gateway resumes it'
   if (dueAt <= now) return 'next'
   const failed = failures === 0 ? '' : `, failed ${failures} ${failures === 1 ? 'time' : 'times'}`
   return `retry ${withLocalTimes(timeAhead(dueAt, now), now)}${failed}`

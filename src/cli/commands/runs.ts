@@ -101,11 +101,7 @@ export async function runsShow(
 /** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
 async function findRun({ runs }: Tables, id: string): Promise<RunRecord> {
   const none = `There is no run ${oneLine(id, 40)}. "aetheel runs" shows the latest.`
-  return onlyOne(
-    await runs.findByPrefix(prefixOf(id)),
-    none,
-    severalIds(id),
-  )
+  return onlyOne(await runs.findByPrefix(prefixOf(id)), none, severalIds(id))
 }
 
 async function nameOf({ conversations }: Tables, { conversationId }: RunRecord): Promise<string> {

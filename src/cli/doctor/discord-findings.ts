@@ -76,7 +76,8 @@ function intentFinding({ canReadMessages, applicationId }: DiscordFacts): Findin
 }
 
 function guildFindings(config: Lists, facts: DiscordFacts): Finding[] {
-  if (facts.guilds.length === 0) return [bad('the bot is not in any server', `Add it with this link: ${facts.inviteLink}`)]
+  if (facts.guilds.length === 0)
+    return [bad('the bot is not in any server', `Add it with this link: ${facts.inviteLink}`)]
   return facts.guilds.map((guild) => guildFinding(config, guild))
 }
 

@@ -152,8 +152,7 @@ function* localFindings({ agent, agentProblem, missingDirectory, missingTranscri
 function audienceFinding({ inbound }: Settings, admitted: string[]): Finding {
   const { allowFrom = [] } = inbound?.reply ?? {}
   if (allowFrom.includes('*')) {
-    const risk =
-      'anyone who knows the number may talk to the agent, which can change and run anything that you can'
+    const risk = 'anyone who knows the number may talk to the agent, which can change and run anything that you can'
     return doubtful(risk, 'List numbers in inbound.reply.allowFrom instead of "*"')
   }
   const others = inbound?.reply ? admitted.filter((number) => !allowFrom.includes(number)) : []

@@ -42,7 +42,8 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
     ...missing.map(choiceOf),
   ]
   const [first] = installed
-  if (!first) prompts.warn('No agent is installed here yet. Try the built-in demo, or choose an agent and install it later.')
+  if (!first)
+    prompts.warn('No agent is installed here yet. Try the built-in demo, or choose an agent and install it later.')
   const isAsGood = ({ probe }: ProbedAgent): boolean =>
     first !== undefined && readinessOf(probe) === readinessOf(first.probe)
   const preferred = installed.find((agent) => agent.backend.name() === config.agentBackend && isAsGood(agent))

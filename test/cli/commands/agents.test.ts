@@ -21,10 +21,7 @@ describe.concurrent('aetheel agents', () => {
       rows: [
         ['AGENT', 'FOUND', 'VERSION', 'LOGIN', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'TO DO'],
         ['claude', 'no', '-', '-', '-', ...ABLE, 'npm install -g @anthropic-ai/claude-code'],
-        [
-          ...['codex', 'yes', '99.1.2', '?', 'live', 'as written', 'no', 'no'],
-          'aetheel doctor --live --agent codex',
-        ],
+        [...['codex', 'yes', '99.1.2', '?', 'live', 'as written', 'no', 'no'], 'aetheel doctor --live --agent codex'],
         ['gemini', 'yes', '99.1.2', 'no', 'live', ...ABLE, 'aetheel credentials set GEMINI_API_KEY'],
         ['opencode', 'no', '-', '-', '-', ...ABLE, 'npm install -g opencode-ai'],
         ['pi', 'yes', '0.0.7', 'yes', 'oneshot', ...ABLE, 'npm install -g @earendil-works/pi-coding-agent'],

@@ -342,9 +342,7 @@ describe.concurrent('aetheel chat, at a simple terminal', () => {
     const { terminal, chat } = await begin(test, { ...ASK, ...SIMPLE }, [], 200)
     chat.press('edit a file\n')
     await chat.shows(/\? claude wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt\n {2}│ [^]*\nAllow Write: /)
-    await chat.shows(
-      'y allow · a always for this file · n deny · d deny with a reason · expires in 10',
-    )
+    await chat.shows('y allow · a always for this file · n deny · d deny with a reason · expires in 10')
     chat.press('d\n')
     await chat.shows('Reason:')
     chat.press('Not on Fridays.\n')

@@ -61,12 +61,20 @@ describe('queue list', () => {
         'ada',
         '60 s',
         '0',
-        'interrupted; the next gateway continues it',
+        'interrupted; the next gateway resumes it',
         'Two [31mlines',
       ],
       [expect.any(String), 'terminal/first', 'ada', '60 s', '1', 'behind 1 other', 'The second'],
       [expect.any(String), 'terminal/first', 'ada', '60 s', '2', 'behind 2 others', 'The third'],
-      [expect.any(String), 'terminal/second', 'ada', '60 s', '0', 'interrupted; the next gateway continues it', 'Elsewhere'],
+      [
+        expect.any(String),
+        'terminal/second',
+        'ada',
+        '60 s',
+        '0',
+        'interrupted; the next gateway resumes it',
+        'Elsewhere',
+      ],
       [expect.any(String), 'terminal/third', 'ada', '60 s', '0', 'retry in 30 s, failed 1 time', 'Limited'],
     ])
   })
@@ -325,7 +333,9 @@ describe('sessions', () => {
     const error = await sessionsReset(control, 'first').catch((thrown: Error) => thrown.message)
     const said = await sessionsReset(control, 'loopback/first')
     expect([error, said]).toEqual([
-      expect.stringMatching(/^first matches several conversations: (?:terminal|loopback)\/first, (?:terminal|loopback)\/first\. Give the full name\.$/),
+      expect.stringMatching(
+        /^first matches several conversations: (?:terminal|loopback)\/first, (?:terminal|loopback)\/first\. Give the full name\.$/,
+      ),
       'The next message in loopback/first starts a fresh session.',
     ])
   })

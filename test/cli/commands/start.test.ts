@@ -17,7 +17,7 @@ describe.concurrent('aetheel start', () => {
     expect([await gateway.exited, gateway.stdout.split('\n').slice(0, 8), terminal.leftovers()]).toEqual([
       0,
       [
-        'Configuration: no file, environment and defaults',
+        'Configuration: no file; environment and defaults',
         `Data: ${join(terminal.home, '.aetheel')}`,
         'Agent: claude',
         'Channels: terminal, http, web; "aetheel init" adds Discord',
@@ -80,9 +80,7 @@ describe.concurrent('aetheel start', () => {
     const file = terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}' }`)
     const gateway = await terminal.startGateway({})
     terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}', queryTimeoutMs: 1000, leaseMs: 5000 }`)
-    await gateway.printed(
-      'Configuration reloaded: queryTimeoutMs\nChanged, takes effect after a restart: leaseMs\n',
-    )
+    await gateway.printed('Configuration reloaded: queryTimeoutMs\nChanged, takes effect after a restart: leaseMs\n')
     terminal.write('aetheel.json5', `{ backendCliPath: 'no-such-agent' }`)
     await gateway.printed('so the previous settings stay in use:\nThe agent claude cannot be used. ')
     terminal.write('aetheel.json5', `{ queryTimeout: 1000 }`)

@@ -8,8 +8,7 @@ import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { FakeDiscord } from '../../channels/discord/fake-discord.js'
 
 const ROLES_ADVICE = "    Give them to the bot's role: in Server Settings, Roles, or in the channel's permissions"
-const SIGHT_ADVICE =
-  '    Give the bot\'s role "View Channels" there, add the bot to that server, or check the id'
+const SIGHT_ADVICE = '    Give the bot\'s role "View Channels" there, add the bot to that server, or check the id'
 const OWNER_ONLY = '✓ Discord: only the owner (owner) may talk to it; to let others in, see docs/discord.md'
 
 describe.concurrent('discordReport', () => {

@@ -82,7 +82,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     [
       'the sandbox',
       (config) => ({ ...config, twilioWhatsappFrom: '+14155238886' }),
-      ['! WhatsApp: +14155238886 is Twilio\'s sandbox', '/whatsapp/webhook'],
+      ["! WhatsApp: +14155238886 is Twilio's sandbox", '/whatsapp/webhook'],
     ],
     [
       'a gateway that does not run',
@@ -112,7 +112,10 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     [
       'a directory that is not there',
       (_, stage) => stage.config({ cwd: '/nowhere/at/all' }),
-      ['✗ WhatsApp: the directory /nowhere/at/all does not exist', '    Create it, or set inbound.reply.cwd to another directory'],
+      [
+        '✗ WhatsApp: the directory /nowhere/at/all does not exist',
+        '    Create it, or set inbound.reply.cwd to another directory',
+      ],
     ],
     [
       'a command for voice messages that is not there',
