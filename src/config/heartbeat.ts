@@ -23,7 +23,9 @@ export const heartbeatSchema = z.strictObject({
     })
     .exactOptional()
     .describe('The hours in which heartbeats run. Default: day and night.'),
-  timeZone: timeZone().exactOptional().describe("The time zone of activeHours and of the day for dailyTokens. Default: the machine's."),
+  timeZone: timeZone()
+    .exactOptional()
+    .describe("The time zone of activeHours and of the day for dailyTokens. Default: the machine's."),
   dailyTokens: whole(1).default(200_000).describe('How many tokens heartbeats may use per day before they pause.'),
   probe: argv()
     .exactOptional()

@@ -45,7 +45,10 @@ const replySessionSchema = z.strictObject({
 
 const replySchema = z
   .strictObject({
-    mode: z.enum(['text', 'command']).default('command').describe('Who answers: an agent ("command"), or a fixed text ("text").'),
+    mode: z
+      .enum(['text', 'command'])
+      .default('command')
+      .describe('Who answers: an agent ("command"), or a fixed text ("text").'),
     text: text().exactOptional().describe('The answer, in mode "text".'),
     agent: replyAgentSchema.exactOptional().describe('The agent, in mode "command".'),
     command: argv()
@@ -79,7 +82,9 @@ const replySchema = z
     responsePrefix: text().exactOptional().describe('Text before each answer.'),
     transcribeAudio: z
       .strictObject({
-        command: argv().describe('A command that prints the text of the audio file {{MediaPath}}, run without a shell.'),
+        command: argv().describe(
+          'A command that prints the text of the audio file {{MediaPath}}, run without a shell.',
+        ),
         timeoutSeconds: whole(1, 3600).default(45).describe('Time limit, in seconds.'),
       })
       .exactOptional()

@@ -141,9 +141,7 @@ const projectSchema = z
       .boolean()
       .exactOptional()
       .describe('If true, nothing in its directory may configure the agent or run automatically.'),
-    discordChannels: snowflakes()
-      .exactOptional()
-      .describe('The ids of the Discord channels that use this project.'),
+    discordChannels: snowflakes().exactOptional().describe('The ids of the Discord channels that use this project.'),
   })
   .refine(({ directory, pod }) => directory !== undefined || pod !== undefined, {
     path: ['directory'],
@@ -247,7 +245,9 @@ export const settingsSchema = z.strictObject({
     .describe(
       "The agent's working directory. A relative path starts from this file's directory. Default: the current directory.",
     ),
-  agentEnvPass: list().prefault([]).describe('Additional environment variables to pass to agents, as names or PREFIX_*.'),
+  agentEnvPass: list()
+    .prefault([])
+    .describe('Additional environment variables to pass to agents, as names or PREFIX_*.'),
   logLevel: z
     .enum(LOG_LEVELS)
     .exactOptional()
@@ -333,7 +333,9 @@ export const settingsSchema = z.strictObject({
   opencodeManaged: z
     .boolean()
     .default(false)
-    .describe('Let the gateway start the OpenCode server. Then omit opencodeUrl, opencodeUsername and opencodePassword.'),
+    .describe(
+      'Let the gateway start the OpenCode server. Then omit opencodeUrl, opencodeUsername and opencodePassword.',
+    ),
   opencodeUrl: serverUrl(DEFAULT_OPENCODE_URL)
     .prefault(DEFAULT_OPENCODE_URL)
     .describe('The URL of your own OpenCode server.'),

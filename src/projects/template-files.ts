@@ -70,7 +70,10 @@ async function readBelow(
     const filled = (text: string): string => {
       const unknown = placeholdersIn(text).find((name) => !values.has(name))
       if (unknown === undefined) return fillPlaceholders(text, values)
-      throw new GatewayError('config_invalid', `${place} contains {{${unknown}}}, which template.json5 does not declare.`)
+      throw new GatewayError(
+        'config_invalid',
+        `${place} contains {{${unknown}}}, which template.json5 does not declare.`,
+      )
     }
     const name = filled(storedName(child.name))
     if (!isPlainName(name)) {

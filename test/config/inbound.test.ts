@@ -140,10 +140,7 @@ describe('the account of Twilio', () => {
   })
 
   it.each([
-    [
-      { twilioAuthToken: 'x' },
-      ['twilioAuthToken: needs TWILIO_ACCOUNT_SID: set that too, or remove this setting'],
-    ],
+    [{ twilioAuthToken: 'x' }, ['twilioAuthToken: needs TWILIO_ACCOUNT_SID: set that too, or remove this setting']],
     [
       { twilioAccountSid: SID },
       [
@@ -155,10 +152,7 @@ describe('the account of Twilio', () => {
       { ...TWILIO, twilioApiKey: 'SK1' },
       ['twilioAccountSid: TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or neither'],
     ],
-    [
-      { twilioAccountSid: 'AC1' },
-      ['twilioAccountSid: must be a Twilio Account SID: AC and 32 hexadecimal digits'],
-    ],
+    [{ twilioAccountSid: 'AC1' }, ['twilioAccountSid: must be a Twilio Account SID: AC and 32 hexadecimal digits']],
     [
       {
         ...TWILIO,

@@ -43,9 +43,7 @@ describe('a key ring', () => {
     const cut = Array.from(bytes, (_, length) => bytes.subarray(0, length))
     const opened = [...changed, ...cut].filter((other) => {
       const answer = outcome(() => ring.open({ keyId, sealed: other.toString('base64') }, ABOUT))
-      return (
-        answer !== 'store_corrupt: It was changed or moved in the database. Set it again.'
-      )
+      return answer !== 'store_corrupt: It was changed or moved in the database. Set it again.'
     })
     expect(opened).toEqual([])
   })

@@ -16,7 +16,7 @@ it.skipIf(!MAY_MOUNT)('saves what fits on a full disk, and reports what does not
   const { lines, notes } = await saveIncomingFiles(files, { directory, messageId: '100', ...limits })
   expect({ lines, notes, saved: readFileSync(join(directory, '.aetheel/inbox/100/small.txt'), 'utf8') }).toEqual({
     lines: ['Attached file: .aetheel/inbox/100/small.txt (text/plain, 5 bytes)'],
-    notes: ["The file \"large.txt\" was not saved: the gateway's disk is full. Free some space, and send it again."],
+    notes: ['The file "large.txt" was not saved: the gateway\'s disk is full. Free some space, and send it again.'],
     saved: 'small',
   })
 })

@@ -215,7 +215,9 @@ describe('saveIncomingFiles', () => {
     )
     expect({ count: lines.length, notes }).toEqual({
       count: 10,
-      notes: ['Not saved, since a message may have at most 10 files: "11.txt", "12.txt". Send the rest in another message.'],
+      notes: [
+        'Not saved, since a message may have at most 10 files: "11.txt", "12.txt". Send the rest in another message.',
+      ],
     })
   })
 

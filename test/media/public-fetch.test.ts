@@ -130,11 +130,7 @@ it.each<[what: string, url: (port: number) => string, reason: (port: number) => 
     () => 'its URL contains a user name or a password',
   ],
   ['a file', () => 'file:///etc/passwd', () => 'only http:// and https:// URLs are fetched'],
-  [
-    'another scheme',
-    () => 'ftp://public.test/',
-    () => 'only http:// and https:// URLs are fetched',
-  ],
+  ['another scheme', () => 'ftp://public.test/', () => 'only http:// and https:// URLs are fetched'],
   ['no address', () => 'public.test', () => 'only http:// and https:// URLs are fetched'],
 ])('refuses %s, and asks nothing', async (_, url, reason) => {
   const { refusal, port, asked } = await setup({ '/': text('secret') })
