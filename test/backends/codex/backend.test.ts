@@ -142,11 +142,7 @@ describe('Codex is given the system prompt', () => {
 
   it.each<[what: string, options: object, notices: string[]]>([
     ['says nothing when the hook ran', { environment: { FAKE_HOOK_EVENT: '{"source":"startup"}' } }, []],
-    [
-      'tells when the hook never ran',
-      {},
-      ['This version of Codex ignored the system prompt and used only its own.'],
-    ],
+    ['tells when the hook never ran', {}, ['This version of Codex ignored the system prompt and used only its own.']],
   ])('and %s', async (_, options, notices) => {
     const { events } = await record('codex', { systemPrompt }, options)
     expect(events.flatMap((event) => (event.type === 'notice' ? [event.content] : []))).toEqual(notices)

@@ -95,8 +95,6 @@ describe('a probe of a script for Node.js', () => {
     chmodSync(cliPath, 0o755)
     const options = { environment: { PATH: `${dirname(node)}:${process.env['PATH']}` } }
     const { problems } = await createFakeBackend('pi', cliPath, stage, options).probe()
-    expect(problems).toEqual([
-      isTold ? TOO_OLD(node) : 'Its version could not be read: `--version` printed none.',
-    ])
+    expect(problems).toEqual([isTold ? TOO_OLD(node) : 'Its version could not be read: `--version` printed none.'])
   })
 })

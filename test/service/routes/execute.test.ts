@@ -288,7 +288,10 @@ it('does not run an agent that cannot hold the limits that the configuration fil
   const { ask, gateway, site } = await openStage()
   await gateway.store.projects.put({ id: 'site', directory: site, backend: 'codex', maxTurns: 3 }, 'file', Date.now())
   const answer = await ask('POST', '/projects/site/execute', { prompt: 'x' })
-  expect([answer.status, answer.body.error.message]).toEqual([400, expect.stringContaining('does not support a turn limit')])
+  expect([answer.status, answer.body.error.message]).toEqual([
+    400,
+    expect.stringContaining('does not support a turn limit'),
+  ])
 })
 
 it('lets a command use fewer tools than the configuration allows, and no others', async () => {

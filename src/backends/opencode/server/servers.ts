@@ -57,9 +57,7 @@ export class ExternalServer implements OpenCodeServers {
     const { url } = this.endpoint
     const advice = 'Set OPENCODE_MANAGED=true, or OPENCODE_ENABLED=false for one process per turn.'
     if (isUntrusted) {
-      throw new NeedsRefused(
-        `The OpenCode server at ${url} cannot be restricted for an untrusted project. ${advice}`,
-      )
+      throw new NeedsRefused(`The OpenCode server at ${url} cannot be restricted for an untrusted project. ${advice}`)
     }
     if (Object.keys(environment).length > 0 || secretFiles.length > 0) {
       throw new NeedsRefused(`The OpenCode server at ${url} cannot be given credentials for one turn. ${advice}`)
@@ -80,7 +78,8 @@ export class ExternalServer implements OpenCodeServers {
     }
     try {
       const { version } = await new OpenCodeClient(this.endpoint).health()
-      if (version === undefined) return { isFound: true, path: url, problems: ['It does not report its version.'], login }
+      if (version === undefined)
+        return { isFound: true, path: url, problems: ['It does not report its version.'], login }
       return { isFound: true, path: url, version, problems: problemsOfVersion(version, OPENCODE.versions), login }
     } catch (error) {
       return { isFound: false, path: url, problems: [messageOf(error)] }

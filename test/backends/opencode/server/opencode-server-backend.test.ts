@@ -558,7 +558,10 @@ describe('a failure', () => {
     const stage = await ServerStage.open()
     const url = `${stage.server.endpoint.url}/elsewhere`
     const { result } = await stage.see({ prompt: hello, sessionId: 'ses_known' }, { backend: stage.backend({ url }) })
-    expect(result.failure).toMatchObject({ reason: 'exit', message: expect.stringContaining('is not an OpenCode server') })
+    expect(result.failure).toMatchObject({
+      reason: 'exit',
+      message: expect.stringContaining('is not an OpenCode server'),
+    })
   })
 
   it('is a server that goes away during the turn', async () => {

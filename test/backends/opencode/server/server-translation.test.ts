@@ -141,6 +141,9 @@ describe('a text', () => {
 
   it('that comes in a shape nobody knows is a notice', () => {
     const { told } = translate([...begin, { type: 'message.part.updated', properties: {} }])
-    expect(told.at(-1)).toMatchObject({ type: 'notice', content: expect.stringContaining('The agent sent an invalid event') })
+    expect(told.at(-1)).toMatchObject({
+      type: 'notice',
+      content: expect.stringContaining('The agent sent an invalid event'),
+    })
   })
 })
