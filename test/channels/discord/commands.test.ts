@@ -223,7 +223,7 @@ describe.concurrent('commands', () => {
     await goOn(scene, thread.id, 'go on')
     const [first, , third] = stage.journal()
     expect([answer, third?.isResumed, third?.sessionId]).toEqual([
-      'The next message resumes this claude session: hello\n' + 'The conversation that used it will start a fresh one.',
+      'The next message resumes this claude session: hello\nThe conversation that used it will start a fresh one.',
       true,
       first?.sessionId,
     ])
