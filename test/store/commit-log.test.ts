@@ -41,7 +41,7 @@ describe('a commit', () => {
       await disk.requested()
       const announcedBefore = [...announced]
       disk.fail()
-      await expect(kept).rejects.toThrow('may not be on the disk')
+      await expect(kept).rejects.toThrow('may not be on disk')
       expect([announcedBefore, announced]).toEqual([['a'], ['a']])
     },
   )
