@@ -27,7 +27,11 @@ export class Command {
     for await (const { name } of this.events(options)) {
       if (name === 'complete') return this.get()
     }
-    throw new AetheelApiError('unexpected_answer', 204, `The stream of command ${this.id} has no "complete". Check its state.`)
+    throw new AetheelApiError(
+      'unexpected_answer',
+      204,
+      `The stream of command ${this.id} has no "complete". Check its state.`,
+    )
   }
 
   /** Idempotent. */

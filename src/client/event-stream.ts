@@ -70,7 +70,8 @@ async function* openStream(
   const close = (): void => closing.abort(signal?.reason)
   signal?.addEventListener('abort', close)
   if (signal?.aborted) close()
-  const fallSilent = (): void => closing.abort(new AetheelApiError('unreachable', 0, 'The gateway stopped sending data.'))
+  const fallSilent = (): void =>
+    closing.abort(new AetheelApiError('unreachable', 0, 'The gateway stopped sending data.'))
   let silence = setTimeout(fallSilent, MAX_SILENCE_MS)
   try {
     const response = await connection.open('GET', path, { headers, signal: closing.signal })
@@ -79,7 +80,11 @@ async function* openStream(
       return
     }
     if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
-      throw new AetheelApiError('unexpected_answer', response.status, 'The response is not an event stream. Check the base URL.')
+      throw new AetheelApiError(
+        'unexpected_answer',
+        response.status,
+        'The response is not an event stream. Check the base URL.',
+      )
     }
     let batch: Batch = { events: [] }
     const reader = new ServerSentEventsReader({

@@ -212,7 +212,9 @@ export class Authenticator {
     // The database's comparison may leak timing; this one does not.
     if (!record || !timingSafeEqual(Buffer.from(record.hash), Buffer.from(hash))) {
       this.#known.delete(hash)
-      throw unauthorized('Unknown token. It may have been revoked or replaced. Create one with "aetheel tokens create".')
+      throw unauthorized(
+        'Unknown token. It may have been revoked or replaced. Create one with "aetheel tokens create".',
+      )
     }
     const { id, name, scope, projects, expiresAt, usedAt } = record
     if (expiresAt !== undefined && expiresAt <= now()) {

@@ -79,7 +79,9 @@ function hasLongBody({ headers }: FastifyRequest, bodyLimit: number): boolean {
 /** Ends a connection without a complete request. */
 export function refuseUnfinished(socket: Socket, status: '400 Bad Request' | '408 Request Timeout'): void {
   if (!socket.writable) return void socket.destroy()
-  const text = JSON.stringify(body('request_invalid', 'Incomplete or malformed HTTP request. Check what the client sends.'))
+  const text = JSON.stringify(
+    body('request_invalid', 'Incomplete or malformed HTTP request. Check what the client sends.'),
+  )
   const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}`
   socket.write(`${head}\r\nconnection: close\r\n\r\n${text}`)
   socket.destroySoon()

@@ -87,7 +87,10 @@ export function checkSender(request: FastifyRequest, config: HostConfig, address
   }
   const { origin } = request.headers
   if (origin === undefined || [`http://${header}`, `https://${header}`].includes(origin.toLowerCase())) return
-  throw new GatewayError('forbidden', 'Web pages from other origins cannot use this gateway. Send the request from a server.')
+  throw new GatewayError(
+    'forbidden',
+    'Web pages from other origins cannot use this gateway. Send the request from a server.',
+  )
 }
 
 function isOurs(header: string, port: string | undefined, config: HostConfig, localAddress?: string): boolean {

@@ -76,7 +76,8 @@ export function registerTicketRoute(app: App, tickets: Tickets): void {
         const message = `${path} is not an event stream. Use /activity or the stream_url of a command.`
         throw new GatewayError('request_invalid', message)
       }
-      if (hash === undefined) throw new GatewayError('unauthorized', 'A ticket needs a token. Send one as "Authorization: Bearer".')
+      if (hash === undefined)
+        throw new GatewayError('unauthorized', 'A ticket needs a token. Send one as "Authorization: Bearer".')
       const issued = tickets.issue(hash, path)
       return reply.code(201).send(toWire(ticketSchema, { ...issued, url: `${path}?ticket=${issued.ticket}` }))
     },

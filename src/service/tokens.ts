@@ -32,10 +32,16 @@ export async function createToken(
   note: Note,
 ): Promise<{ token: string; record: TokenRecord }> {
   if (!/^\P{Cc}{1,100}$/u.test(name)) {
-    throw new GatewayError('request_invalid', 'A token needs a name of 1 to 100 characters, without control characters.')
+    throw new GatewayError(
+      'request_invalid',
+      'A token needs a name of 1 to 100 characters, without control characters.',
+    )
   }
   if (days !== undefined && !(days > 0 && days <= 3650)) {
-    throw new GatewayError('request_invalid', 'A token can be valid for 1 to 3650 days. Omit the days for one that never expires.')
+    throw new GatewayError(
+      'request_invalid',
+      'A token can be valid for 1 to 3650 days. Omit the days for one that never expires.',
+    )
   }
   await requireProjects(store, projects ?? [])
   return store.transaction(async (tables) => {

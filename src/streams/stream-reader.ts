@@ -87,7 +87,10 @@ export class StreamReader {
   async #message(messageId: string): Promise<Message> {
     const message = await this.store.inbox.get(messageId)
     if (message) return message
-    throw new GatewayError('not_found', `There is no message ${messageId}. List the commands of its project to find it.`)
+    throw new GatewayError(
+      'not_found',
+      `There is no message ${messageId}. List the commands of its project to find it.`,
+    )
   }
 }
 

@@ -330,7 +330,12 @@ describe('invalid requests', () => {
     const [head, body = ''] = (await text(socket)).split('\r\n\r\n')
     expect([head?.split('\r\n')[0], JSON.parse(body)]).toEqual([
       'HTTP/1.1 400 Bad Request',
-      { error: { code: 'request_invalid', message: 'Incomplete or malformed HTTP request. Check what the client sends.' } },
+      {
+        error: {
+          code: 'request_invalid',
+          message: 'Incomplete or malformed HTTP request. Check what the client sends.',
+        },
+      },
     ])
   })
 })

@@ -29,14 +29,12 @@ export const agentLoginSchema = z.object({
 export const agentSchema = z.object({
   provider: providerSchema,
   is_demo: z.boolean().describe('Whether the built-in demo agent replaces it. The demo agent uses no model.'),
-  status: z
-    .enum(['available', 'unavailable'])
-    .describe('Whether it can be used. If not, `problems` says why.'),
+  status: z.enum(['available', 'unavailable']).describe('Whether it can be used. If not, `problems` says why.'),
   path: z
     .string()
     .nullable()
     .describe('The path of its command line, or the address of its server; null if it is not installed.'),
-  version: z.string().nullable().describe('As its command line reports it; null if it did not in time.'),
+  version: z.string().nullable().describe('As its command line reports it; null if it reported none in time.'),
   install: z
     .string()
     .nullable()
@@ -59,7 +57,9 @@ export const agentSchema = z.object({
     ),
   why_not_live: z.string().nullable().describe('Why its process does not stay warm, although that is enabled.'),
   is_default: z.boolean().describe('Whether it is the default for new projects.'),
-  recent_models: z.array(z.string()).describe('The models with which it recently answered in this gateway, latest first.'),
+  recent_models: z
+    .array(z.string())
+    .describe('The models with which it recently answered in this gateway, latest first.'),
   capabilities: capabilitiesSchema,
 })
 export type Agent = z.output<typeof agentSchema>
@@ -68,7 +68,9 @@ export const agentListSchema = z.object({ agents: z.array(agentSchema) })
 export type AgentList = z.output<typeof agentListSchema>
 
 export const defaultAgentSchema = z.object({
-  agent_provider: providerSchema.describe('The default agent for new projects. A change lasts until this gateway restarts.'),
+  agent_provider: providerSchema.describe(
+    'The default agent for new projects. A change lasts until this gateway restarts.',
+  ),
 })
 export type DefaultAgent = z.output<typeof defaultAgentSchema>
 

@@ -36,7 +36,9 @@ export const approvalAnswerSchema = z
     remember: z
       .enum(REMEMBERED)
       .optional()
-      .describe('What to allow from now on without asking: exactly `this`, or everything the `tool` does in this project.'),
+      .describe(
+        'What to allow from now on without asking: exactly `this`, or everything the `tool` does in this project.',
+      ),
     message: z.string().max(2_000).optional().describe('What to tell the agent if you deny it.'),
   })
   .refine(({ decision, remember }) => decision === 'allow' || remember === undefined, {
@@ -64,7 +66,10 @@ const project = nameSchema.optional().describe('Only those of this project, by i
 export const approvalQuery = pageQuery.extend({
   project,
   state: z.enum(APPROVAL_STATES).optional(),
-  before: z.uuid().optional().describe('List only approvals older than the one with this id: `next` of the previous page.'),
+  before: z
+    .uuid()
+    .optional()
+    .describe('List only approvals older than the one with this id: `next` of the previous page.'),
 })
 export type ApprovalQuery = z.input<typeof approvalQuery>
 

@@ -21,13 +21,14 @@ export const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cance
 
 const streamIdSchema = z
   .string()
-  .regex(/^[A-Za-z0-9][\w.-]{0,127}$/, 'invalid stream_id: use only letters, digits and . _ -, beginning with a letter or digit')
+  .regex(
+    /^[A-Za-z0-9][\w.-]{0,127}$/,
+    'invalid stream_id: use only letters, digits and . _ -, beginning with a letter or digit',
+  )
 
 const common = {
   timeout: timeoutSchema.optional(),
-  stream_id: streamIdSchema
-    .optional()
-    .describe('A name for its event stream, unique in the project.'),
+  stream_id: streamIdSchema.optional().describe('A name for its event stream, unique in the project.'),
   metadata: z
     .record(z.string().min(1).max(100), z.string().max(2_000))
     .refine((metadata) => Object.keys(metadata).length <= 50, 'at most 50 entries')
@@ -92,7 +93,10 @@ export const streamHeaders = z.object({
 export const streamOverSchema = z.null().describe('No more events can follow.')
 
 export const commandQuery = pageQuery.extend({
-  before: z.uuid().optional().describe('List only commands older than the one with this id: `next` of the previous page.'),
+  before: z
+    .uuid()
+    .optional()
+    .describe('List only commands older than the one with this id: `next` of the previous page.'),
 })
 export type CommandQuery = z.input<typeof commandQuery>
 

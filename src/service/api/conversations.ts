@@ -86,9 +86,7 @@ export const choiceSchema = z.object({
 export const conversationDetailsSchema = conversationSchema.extend({
   agent_provider: z.string().describe('The agent that answers the next message.'),
   model: z.string().nullable().describe("Null for the agent's own default."),
-  chosen: choiceSchema.describe(
-    "What was chosen in the conversation; null for the project's or the configured value.",
-  ),
+  chosen: choiceSchema.describe("What was chosen in the conversation; null for the project's or the configured value."),
   queue_mode: z.enum(QUEUE_MODES).describe('What happens to a message that arrives while the agent works.'),
   directory: z.string().describe('Where the agent works.'),
   session: currentSessionSchema.nullable(),
@@ -103,7 +101,10 @@ export const conversationQuery = pageQuery.extend({
   channel: nameSchema.optional(),
   project: nameSchema.optional().describe('The id of a project.'),
   pinned: z.stringbool().optional().describe('`true` lists only pinned conversations, `false` only the others.'),
-  archived: z.stringbool().default(false).describe('`true` lists only archived conversations. By default, only the others are listed.'),
+  archived: z
+    .stringbool()
+    .default(false)
+    .describe('`true` lists only archived conversations. By default, only the others are listed.'),
   q: z
     .string()
     .max(500)
@@ -140,9 +141,7 @@ export const saidSchema = z.object({
   notes: z.array(z.string()).describe('What the gateway adds, one sentence each.'),
   is_error: z.boolean(),
   is_question: z.boolean().describe('Whether it asks for the approval with the same id.'),
-  can_continue: z
-    .boolean()
-    .describe('Whether the agent paused at its turn limit: POST /conversations/:id/continue.'),
+  can_continue: z.boolean().describe('Whether the agent paused at its turn limit: POST /conversations/:id/continue.'),
   files: filesSchema,
   state: z.enum(['pending', 'delivered', 'undelivered', 'dropped']),
   run_id: z.string().nullable(),
@@ -194,7 +193,9 @@ export const transcriptMessageSchema = z.object({
 
 const transcriptEntrySchema = z.discriminatedUnion('type', [
   transcriptMessageSchema,
-  saidSchema.extend({ type: z.literal('reply'), number: z.number() }).describe('Something the gateway said that answers no message.'),
+  saidSchema
+    .extend({ type: z.literal('reply'), number: z.number() })
+    .describe('Something the gateway said that answers no message.'),
 ])
 export type TranscriptEntry = z.output<typeof transcriptEntrySchema>
 
@@ -278,7 +279,7 @@ export const commandListSchema = z.object({
       name: z.string(),
       description: z.string(),
       argument: z.object({ name: z.string(), description: z.string(), is_required: z.boolean() }).nullable(),
-      is_question: z.boolean().describe('Whether it changes nothing.'),
+      is_question: z.boolean().describe('Whether it only asks for something, and changes nothing.'),
     }),
   ),
 })
@@ -347,6 +348,6 @@ export type ChangedFile = z.output<typeof changedFileSchema>
 
 export const changesSchema = z.object({
   files: z.array(changedFileSchema).describe('Latest change first.'),
-  is_cut: z.boolean().describe('Whether there are more.'),
+  is_cut: z.boolean().describe('Whether the list was truncated.'),
 })
 export type Changes = z.output<typeof changesSchema>

@@ -28,10 +28,7 @@ export const eventSchemas = {
     cost_usd: z.number().exactOptional(),
     error: z.string().exactOptional(),
     reason: z.string().exactOptional(),
-    pod_problem: z
-      .string()
-      .exactOptional()
-      .describe("What is wrong with the project's pod, if that is the cause."),
+    pod_problem: z.string().exactOptional().describe("What is wrong with the project's pod, if that is the cause."),
     retry_at: z.number().exactOptional().describe('When a rate limit ends, in milliseconds since the epoch.'),
     metadata: z.record(z.string(), z.unknown()).exactOptional(),
   }),

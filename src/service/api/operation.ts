@@ -63,12 +63,15 @@ const percentilesSchema = z
   .describe('Null if there was none.')
 
 export const figureSchema = z.object({
-  key: z.string().nullable().describe('The day, the agent or the id of the project; null for no project, and in `total`.'),
+  key: z
+    .string()
+    .nullable()
+    .describe('The day, the agent or the id of the project; null for no project, and in `total`.'),
   runs: z.number(),
   answered: z.number(),
   failed: z.number(),
   cancelled: z.number(),
-  interrupted: z.number().describe('Cut off because a gateway ended.'),
+  interrupted: z.number().describe('Runs cut off because their gateway ended.'),
   duration_ms: percentilesSchema.extend({ total: z.number() }),
   first_text_ms: percentilesSchema.describe('From the start of a run to its first text.'),
   ...tokenCounts,

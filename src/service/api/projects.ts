@@ -28,7 +28,9 @@ export const projectSchema = z.object({
   id: z.string(),
   name: z.string(),
   directory: z.string().describe('In the pod, if there is one.'),
-  pod: projectPodSchema.nullable().describe("The pod in which the agent and commands run; null for the gateway's machine."),
+  pod: projectPodSchema
+    .nullable()
+    .describe("The pod in which the agent and commands run; null for the gateway's machine."),
   is_default: z.boolean().describe('Whether conversations without another project use it.'),
   source: z
     .enum(['file', 'api', 'cluster'])
@@ -101,7 +103,10 @@ export const projectChangesSchema = z
 export type ProjectChanges = z.input<typeof projectChangesSchema>
 
 export const removeProjectQuery = z.object({
-  delete_files: z.stringbool().default(false).describe('Whether to delete its files too. Only files that were created with it are deleted.'),
+  delete_files: z
+    .stringbool()
+    .default(false)
+    .describe('Whether to delete its files too. Only files that were created with it are deleted.'),
 })
 
 export const projectFilesQuery = z.object({
@@ -109,7 +114,9 @@ export const projectFilesQuery = z.object({
 })
 
 export const projectFilesSchema = z.object({
-  files: z.array(z.string()).describe('Relative to the project directory, best match first; a directory ends with a slash.'),
+  files: z
+    .array(z.string())
+    .describe('Relative to the project directory, best match first; a directory ends with a slash.'),
   reason: z.string().nullable().describe('Why none can be listed.'),
 })
 export type ProjectFiles = z.output<typeof projectFilesSchema>
@@ -134,7 +141,9 @@ export type TemplateList = z.output<typeof templateListSchema>
 
 export const credentialSchema = z.object({
   name: z.string(),
-  kind: z.enum(['variable', 'file']).describe('How agents get it: in an environment variable, or in a file that the variable names.'),
+  kind: z
+    .enum(['variable', 'file'])
+    .describe('How agents get it: in an environment variable, or in a file that the variable names.'),
   project_id: z.string().nullable().describe('Null if all projects get it.'),
   created_at: timeSchema,
   updated_at: timeSchema,

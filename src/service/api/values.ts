@@ -67,7 +67,10 @@ export const pageQuery = z.object({
 })
 export type PageQuery = z.input<typeof pageQuery>
 
-export const nextSchema = z.string().nullable().describe('Pass it as `before` to get older entries; null if there are none.')
+export const nextSchema = z
+  .string()
+  .nullable()
+  .describe('Pass it as `before` to get older entries; null if there are none.')
 
 /** `next` of lists that are sorted by time and then by id. */
 export const timedIdSchema = z

@@ -16,8 +16,7 @@ const MODELS_TIMEOUT_MS = 2_000
 const PROBE_CACHE_MS = 60_000
 const SILENT = 'Its command line has not reported a version yet. Try again in a moment.'
 const BUSY = 'It is installed, but did not respond in time. Try again in a moment.'
-const DEMO_NOTE =
-  'The built-in demo agent replaces it, and uses no model. Run "aetheel init" to choose a real agent.'
+const DEMO_NOTE = 'The built-in demo agent replaces it, and uses no model. Run "aetheel init" to choose a real agent.'
 
 /** Without `isFound`, it has not answered yet. */
 type Probe = Omit<AgentProbe, 'isFound'> & Partial<Pick<AgentProbe, 'isFound'>>
@@ -129,7 +128,8 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
 
   function defaultAgent(): api.DefaultAgent {
     const name = agents.defaultProvider()
-    if (name === undefined) throw new GatewayError('backend_unknown', 'No agent is registered. Run "aetheel doctor" to find out why.')
+    if (name === undefined)
+      throw new GatewayError('backend_unknown', 'No agent is registered. Run "aetheel doctor" to find out why.')
     return { agent_provider: providerOf(name) }
   }
 }

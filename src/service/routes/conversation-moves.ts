@@ -28,5 +28,8 @@ export async function requireMovable(
 export function requireOwnProject(caller: Caller, projectId: string | undefined): void {
   if (caller.projects === undefined || (projectId !== undefined && mayUse(caller, projectId))) return
   const known = caller.projects.join(', ') || 'none'
-  throw new GatewayError('forbidden', `This token is limited to certain projects. Set project_id to one of them: ${known}.`)
+  throw new GatewayError(
+    'forbidden',
+    `This token is limited to certain projects. Set project_id to one of them: ${known}.`,
+  )
 }

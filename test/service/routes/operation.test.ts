@@ -62,9 +62,7 @@ it('says of the demo agent what it is, and asks it for no login', async () => {
       is_demo: true,
       status: 'available',
       login: null,
-      problems: [
-        'The built-in demo agent replaces it, and uses no model. Run "aetheel init" to choose a real agent.',
-      ],
+      problems: ['The built-in demo agent replaces it, and uses no model. Run "aetheel init" to choose a real agent.'],
     },
     false,
   ])
