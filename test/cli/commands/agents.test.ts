@@ -239,7 +239,7 @@ describe.concurrent('aetheel doctor', () => {
       0,
       [
         `! pi (chosen): version unknown at ${path}, oneshot, logged in with ANTHROPIC_API_KEY`,
-        expect.stringContaining('`--version` did not answer'),
+        expect.stringContaining('`--version` printed none'),
         WELL,
         PLACE,
         NO_PODS,

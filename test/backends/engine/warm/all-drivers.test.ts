@@ -85,7 +85,7 @@ describe.each(NAMES)('a warm %s', (name) => {
     const { sessionId } = await turn(['answer'])
     const lost = await turn(['say Half', 'die', 'answer'], { sessionId })
     expect(lost).toMatchObject({ answer: 'alone', sessionId, reason: undefined, broken: [] })
-    expect(lost.notices).toContainEqual(expect.stringContaining('goes on in another'))
+    expect(lost.notices).toContainEqual(expect.stringContaining('continues in a new process'))
     const next = await turn(['answer'], { sessionId })
     expect([next.sessionId, next.answer === 'alone']).toEqual([sessionId, false])
   })

@@ -358,7 +358,7 @@ ${LOSE}`
     broken: [],
   })
   expect(types).toBe('started output tool_use tool_result notice output tool_use tool_result complete')
-  expect(notices).toEqual([expect.stringContaining('goes on in another')])
+  expect(notices).toEqual([expect.stringContaining('continues in a new process')])
   expect(output).toBe('Half\n\nHalf')
   expect(warmPids()).toEqual([])
 })

@@ -136,7 +136,7 @@ it('reports a session as lost that the server can no longer read', async () => {
   stage.server.isBrokenFor = (path) => path.endsWith('/message')
   const { result } = await stage.see({ prompt: hello, sessionId: 'ses_known' })
   expect([result.failure, result.sessionId]).toMatchObject([
-    { reason: 'session_lost', message: expect.stringContaining('cannot read the session ses_known any more') },
+    { reason: 'session_lost', message: expect.stringContaining('can no longer read the session ses_known') },
     undefined,
   ])
 })
