@@ -9,7 +9,7 @@ const SHOWN_BLOCKS = 40
 
 export type ShownRun = Pick<RunModel, 'blocks' | 'dropped' | 'folds'>
 
-/** A run's text, thinking and tool calls, starting with the most recent. */
+/** A run's text, thinking and tool calls; at first only the most recent. */
 export function RunView({ model }: { model: ShownRun }) {
   const [most, setMost] = useState(SHOWN_BLOCKS)
   const { blocks, dropped, folds } = model
