@@ -70,7 +70,7 @@ describeEngines('what an agent asks', (engine) => {
     abort.abort()
     await Promise.all(asked.map(({ answer }) => answer))
     expect(questions.map((question) => question?.reply.text)).toEqual([
-      expect.stringMatching(/\nWithout an answer within 10 min it is refused\.$/),
+      expect.stringMatching(/\nIt is denied if nobody answers within 10 min\.$/),
       expect.stringMatching(
         /\n"Always" allows anything it does to this file\. It is denied if nobody answers within 10 min\.$/,
       ),

@@ -308,10 +308,10 @@ describe('/approve and /deny', () => {
 
   it('are named in /status', async () => {
     const { command, idOf, answers } = await setupAsking('ls')
-    const lines = (await command('/status')).split('\n').filter((line) => line.startsWith('asks'))
+    const lines = (await command('/status')).split('\n').filter((line) => line.startsWith('waiting for approval'))
     await command('/deny')
     await Promise.all(answers)
-    expect(lines).toEqual([`asks (${idOf('ls')}): Bash: ls`])
+    expect(lines).toEqual([`waiting for approval (${idOf('ls')}): Bash: ls`])
   })
 })
 
@@ -375,7 +375,7 @@ describe('/status', () => {
       'session: none yet',
       'queue: 0 waiting',
       'queue mode: followup: each message waits for its own turn',
-      'usage today: nothing',
+      'usage today: no turns',
     ])
   })
 

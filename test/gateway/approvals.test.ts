@@ -71,7 +71,7 @@ describe.concurrent('an agent that asks', () => {
     const done = await answer(channel, 'a')
     await channel.say('c', 'make first')
     expect([refused, second, waiting, allowed, done, await answer(channel, 'c')]).toEqual([
-      'Refused: Bash: make second',
+      'Denied: Bash: make second',
       'Not done: The person who was asked has refused this.',
       false,
       'Allowed, now and always: Bash: make first',

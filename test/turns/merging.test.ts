@@ -170,7 +170,7 @@ describeEngines('messages that share a turn', (engine) => {
       await other.settle(running, { kind: 'cancelled', run: RUN })
       expect([first, second, state, textsOf(await take()), await queue.claim([CHANNEL])]).toEqual([
         expect.objectContaining({ notes: [] }),
-        expect.objectContaining({ interrupts: first.messageId, notes: [expect.stringContaining('is stopped')] }),
+        expect.objectContaining({ interrupts: first.messageId, notes: [expect.stringContaining('is being stopped')] }),
         'cancelled',
         ['two'],
         undefined,

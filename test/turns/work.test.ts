@@ -1315,7 +1315,7 @@ describe('a command of a cron job', () => {
     ['Oops.\n', '\n\nOops.\n'],
   ])('that has failed says which, before its output: %j', async (finalOutput, after) => {
     expect(await run({ isError: true, exitCode: 2, finalOutput })).toEqual([
-      { text: `The job build has failed. make ended with exit code 2.${after}`, notes: [], isError: true },
+      { text: `The job build failed. make ended with exit code 2.${after}`, notes: [], isError: true },
     ])
   })
 
@@ -1323,7 +1323,7 @@ describe('a command of a cron job', () => {
     const message = 'make was not found, or is not executable. Install it where the gateway runs.'
     const failure = { reason: 'spawn', message, report: message, isLasting: true } as const
     expect(await run({ isError: true, exitCode: 127, failure })).toEqual([
-      { text: `The job build has failed. ${message}`, notes: [], isError: true, canRetry: true },
+      { text: `The job build failed. ${message}`, notes: [], isError: true, canRetry: true },
     ])
   })
 })

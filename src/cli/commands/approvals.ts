@@ -85,7 +85,7 @@ export async function approvalsShow(
 
 /** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
 async function findApproval({ approvals }: Pick<Store, 'approvals'>, id: string): Promise<Approval> {
-  const none = `Nothing is asked under the id ${oneLine(id, 40)}. "aetheel approvals" shows what was asked.`
+  const none = `There is no approval ${oneLine(id, 40)}. "aetheel approvals" lists them.`
   return onlyOne(await approvals.findByPrefix(prefixOf(id)), none, severalIds(id))
 }
 

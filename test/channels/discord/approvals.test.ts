@@ -45,7 +45,7 @@ describe.concurrent('a question of an agent', () => {
     const told = await discord.press(discord.owner, question, `allow:${approval.id}`).answer()
     const last = await ended(scene, thread, `Allowed by ${discord.owner.username}.`)
     expect([question.content, buttons, told, await answer, last.content, discord.buttonsOf(last)]).toEqual([
-      `${BLOCK}\nWithout an answer within 10 min it is refused.`,
+      `${BLOCK}\nIt is denied if nobody answers within 10 min.`,
       ['allow', 'always', 'deny'].map((action) => `${action}:${approval.id}`),
       'Allowed: Bash: npm install',
       { isAllowed: true },

@@ -46,7 +46,7 @@ describe('The API of Twilio', () => {
     const url = await listen(() => ({ status: 307, headers: { location: other } }))
     const api = new TwilioApi({ accountSid: 'AC1', auth: { user: 'AC1', password: 'secret' }, apiUrl: url })
 
-    await expect(api.account()).rejects.toThrow(/not reached/)
+    await expect(api.account()).rejects.toThrow(/could not be reached/)
     expect(asked).toEqual([])
   })
 

@@ -306,7 +306,7 @@ describe.concurrent('a question of the agent, in a pipe', () => {
     second.type('/status')
     await second.printed('agent: claude')
     first.type('Edit a file.')
-    await second.printed('Refused')
+    await second.printed('Denied')
     second.endInput()
     first.endInput()
     gateway.kill('SIGTERM')

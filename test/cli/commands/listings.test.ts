@@ -228,8 +228,8 @@ describe('approvals', () => {
 
   it.each([
     ['1111', /^More than one id begins with 1111/],
-    ['ffff', /^Nothing is asked under the id ffff/],
-    ['%', /^Nothing is asked under the id %/],
+    ['ffff', /^There is no approval ffff/],
+    ['%', /^There is no approval %/],
   ])('say what is wrong with %s', async (id, problem) => {
     const { control, list, store } = await setupAsked(ONE, TWO)
     await expect(approvalsAnswer(control, id, { decision: 'allow' })).rejects.toThrow(problem)
