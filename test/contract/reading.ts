@@ -127,7 +127,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const backend = stage.backend({}, { limits: { lineBytes: MIB, totalBytes: 3 * MIB } })
       const prompt = stage.prompt(START, { sayForEver: 'and on '.repeat(10_000) })
       const { result, broken, alive } = await stage.see({ prompt }, { backend })
-      const what = setup.warmCommand === undefined ? 'in all' : 'in one turn'
+      const what = setup.warmCommand === undefined ? 'in total' : 'in one turn'
       const message = `The agent printed more than 3 MiB ${what} and was stopped.`
       expect({ failure: result.failure, broken, alive }).toEqual({
         failure: { reason: 'no_result', message, report: message, isLasting: true },

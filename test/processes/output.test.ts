@@ -67,7 +67,7 @@ describe('LineSplitter', () => {
     const limits = { lineBytes: 100, totalBytes: 2 * 1024 * 1024 }
     const chunk = Buffer.from(`${'x'.repeat(63)}\n`.repeat(16 * 1024))
     const { lines, problems } = split([chunk, chunk, chunk, chunk], limits)
-    expect([lines.length, problems]).toEqual([32 * 1024, ['more than 2 MiB in all']])
+    expect([lines.length, problems]).toEqual([32 * 1024, ['more than 2 MiB in total']])
   })
 })
 

@@ -222,7 +222,7 @@ describe('a new cron job', () => {
     ['both', { command: ['make'] }, /either a prompt for the agent/],
     ['a command without an executable', { prompt: '', command: [''] }, /needs an executable/],
     ['a schedule that cannot be read', { schedule: '99 * * * *' }, /Invalid schedule "99 \* \* \* \*"/],
-    ['a schedule that never comes', { schedule: '0 0 30 2 *' }, /"0 0 30 2 \*" never comes/],
+    ['a schedule that never comes', { schedule: '0 0 30 2 *' }, /"0 0 30 2 \*" never runs/],
     ['an unknown time zone', { timeZone: 'Europe/Bonn' }, /Unknown time zone "Europe\/Bonn"/],
     ['nobody to tell', { to: 'ann' }, /"ann" is not a recipient/],
     ['a project that is not there', { projectId: 'nope' }, /There is no project nope/],

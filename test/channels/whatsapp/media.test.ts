@@ -110,10 +110,10 @@ describe('A file that an agent sends', { concurrent: true }, () => {
     [
       'has a password in its address',
       'https://u:p@x.example/a.png',
-      /"https:\/\/x\.example\/a\.png".* a password in its/,
+      /"https:\/\/x\.example\/a\.png".* its URL contains a user name or a password/,
     ],
     ['is a link to elsewhere', 'link.png', /outside/],
-    ['is too large', 'large.png', /1 MB can be sent/],
+    ['is too large', 'large.png', /the limit is 1 MB\. Ask for a smaller part/],
   ] as const)('that %s is not sent, and the person is told', async ([, path, reason], context) => {
     const { expect, onTestFinished } = context
     const { stage, twilio } = await open(onTestFinished, { mediaMaxMb: 1 })

@@ -153,7 +153,7 @@ describe.concurrent('the command line', () => {
     [['heartbeat', 'run'], NO_GATEWAY],
     [['cron', 'run', 'mail'], NO_GATEWAY],
     [['cron', 'rm', 'mail'], 'There is no job mail. "aetheel cron list" shows them.\n'],
-    [['cron', 'add', 'mail', '61 * * * *', '--to', 'terminal:default', '--prompt', 'Look'], /cannot be read/],
+    [['cron', 'add', 'mail', '61 * * * *', '--to', 'terminal:default', '--prompt', 'Look'], /Invalid schedule "61/],
   ] as Array<[string[], string | RegExp]>)('of %j says what is wrong', async ([args, problem], test) => {
     const terminal = new Terminal(test)
     const { exitCode, stdout, stderr } = await terminal.run(args)

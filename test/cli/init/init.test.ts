@@ -99,7 +99,7 @@ describe.concurrent('aetheel init without Discord', () => {
     await person.answer(DIRECTORY, `${CTRL_U}~/src/it's "new"${ENTER}`)
     await person.answer('does not exist. Create it?', 'y')
     await person.answer(ID, `${CTRL_U}-x${ENTER}`)
-    await person.answer('begins with a letter or a digit', `${CTRL_U}new_1${ENTER}`)
+    await person.answer('starts with a letter or a digit', `${CTRL_U}new_1${ENTER}`)
     await person.answer(DISCORD, 'n')
     const directory = join(machine.home, `src/it's "new"`)
     expect([
