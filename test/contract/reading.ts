@@ -113,9 +113,11 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       expect([result.finalOutput?.length, output.length]).toEqual([4 * MIB, 4 * MIB])
     })
 
-    it('may not be one line of 100 MB', async ({ stage }) => {
-      const { result, broken, alive } = await stage.see({ prompt: stage.prompt(START, { printOneLineOf: 100 * MIB }) })
-      const message = 'The agent printed more than 32 MiB on one line and was stopped.'
+    it('may not be one endless line', async ({ stage }) => {
+      const backend = stage.backend({}, { limits: { lineBytes: MIB, totalBytes: 64 * MIB } })
+      const prompt = stage.prompt(START, { printOneLineOf: 8 * MIB })
+      const { result, broken, alive } = await stage.see({ prompt }, { backend })
+      const message = 'The agent printed more than 1 MiB on one line and was stopped.'
       expect({ failure: result.failure, broken, alive }).toEqual({
         failure: { reason: 'no_result', message, report: message, isLasting: true },
         broken: [],

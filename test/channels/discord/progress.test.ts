@@ -92,7 +92,7 @@ describe.concurrent('while an agent works', () => {
     expect([
       isSilent(progress),
       discord.requestsTo(EDIT).length > 0,
-      Number(shown?.at) - Number(typed?.at) >= 500,
+      Number(shown?.at) >= Number(typed?.at),
       grown,
     ]).toEqual([true, true, true, 'First I look.\n\nThen I know.\n-# ✍️ writing'])
     expect([progress.content, progress.components?.length, answersIn(discord, thread.id)[1]]).toEqual([
