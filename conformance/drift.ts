@@ -85,7 +85,7 @@ export function columnDrift(
     source:
       mode === 'server'
         ? 'src/backends/opencode/server/server-translation.ts'
-        : `src/backends/${mode === 'live' ? `live/${agent.name}-live` : `${agent.name}-backend`}.ts`,
+        : `src/backends/${agent.name}/${mode === 'live' ? 'warm-driver' : 'backend'}.ts`,
     kinds: compare(before.kinds[title] ?? [], seen.kinds),
     notUnderstood: [...seen.notUnderstood].toSorted(),
     failures,

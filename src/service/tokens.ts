@@ -37,7 +37,7 @@ export async function createToken(
       'A token needs a name of 1 to 100 characters, without control characters.',
     )
   }
-  if (days !== undefined && !(days > 0 && days <= 3650)) {
+  if (days !== undefined && !(Number.isInteger(days) && days >= 1 && days <= 3650)) {
     throw new GatewayError(
       'request_invalid',
       'A token can be valid for 1 to 3650 days. Omit the days for one that never expires.',

@@ -1,6 +1,9 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { agentOf } from '../../conformance/agents.js'
-import { optionsIn, renderDrift } from '../../conformance/drift.js'
+import { columns } from '../../conformance/columns.js'
+import { columnDrift, optionsIn, renderDrift } from '../../conformance/drift.js'
 import { kindOf } from '../../conformance/wire.js'
 
 it.each<[line: object | string, kind: string | undefined]>([
@@ -72,4 +75,10 @@ it('reports what has changed, which of it we use, and where to look', async () =
       '    now:    Expected "429"',
     ].join('\n'),
   )
+})
+
+it('sends to sources that exist', () => {
+  const seen = { kinds: new Set<string>(), notUnderstood: new Set<string>() }
+  const sources = columns.map((column) => columnDrift('', column, seen, { options: {}, kinds: {} }, []).source)
+  expect(sources.filter((source) => !existsSync(join(import.meta.dirname, '../..', source)))).toEqual([])
 })

@@ -91,7 +91,10 @@ describe.concurrent('aetheel init with Discord', () => {
     await person.answer(CHANNEL, ENTER)
     await person.exitCode
     const text = readFileSync(machine.file, 'utf8')
-    expect([text.includes(discord.token), text.includes('is in the environment variable DISCORD_BOT_TOKEN')]).toEqual([false, true])
+    expect([text.includes(discord.token), text.includes('is in the environment variable DISCORD_BOT_TOKEN')]).toEqual([
+      false,
+      true,
+    ])
   })
 
   it('asks again for a token that is wrong, by its looks or to Discord', async (test) => {
