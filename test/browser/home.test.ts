@@ -112,6 +112,24 @@ describeBrowser('home', (browser) => {
     expect(problems).toEqual([])
   })
 
+  it('says once that nothing loads, and loads it when the gateway is back', async () => {
+    const { page, logIn, stopGateway, startGateway, problems } = await openStage(await browser())
+    await logIn()
+    await ready(page)
+    await page.getByRole('link', { name: 'New conversation' }).click()
+    const usual = page.getByRole('option', { name: 'Claude Code (default)' })
+    await usual.waitFor({ state: 'attached' })
+    await stopGateway()
+    await page.getByText('Reconnecting…').waitFor()
+    await page.getByRole('link', { name: 'Home', exact: true }).click()
+    await page.getByText('Connection lost').waitFor()
+    await page.getByRole('option', { name: 'Default agent' }).waitFor({ state: 'attached' })
+    const said = await page.getByText('The gateway is not responding').count()
+    await startGateway()
+    await usual.waitFor({ state: 'attached' })
+    expect([said, await page.getByText('The gateway is not responding').count(), problems]).toEqual([1, 0, []])
+  })
+
   it('says when it is out of date, and catches up when the gateway is back', async () => {
     const { page, logIn, say, release, stopGateway, startGateway, problems } = await openStage(await browser())
     await logIn()
