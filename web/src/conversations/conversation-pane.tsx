@@ -28,6 +28,9 @@ const OWN_CHANNELS = ['http', WEB]
 /** As in styles/conversation.css. There is no room for two columns. */
 const ONE_COLUMN = '(max-width: 76rem)'
 
+/** Read out when it changes. */
+const STATUS: Record<Conversation['state'], string> = { running: 'Working', waiting: 'Waiting', idle: '' }
+
 /** Contract: its `key` is the id. */
 export function ConversationPane({ id }: { id: string }) {
   const live = useLive()
@@ -90,7 +93,7 @@ export function ConversationPane({ id }: { id: string }) {
             onChange={onChange}
           />
           <p class="hidden" role="status">
-            {conversation.asked > 0 ? 'Waiting for you' : conversation.state === 'idle' ? '' : 'Working'}
+            {conversation.asked > 0 ? 'Waiting for you' : STATUS[conversation.state]}
           </p>
           <div class="chat-foot">
             {conversation.channel !== WEB ? (

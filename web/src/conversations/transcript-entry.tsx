@@ -96,7 +96,7 @@ function MessageView({
         </p>
       )}
       {mergedInto !== null && <p class="aside muted">Answered together with the next message.</p>}
-      {isOpen && mergedInto === null && <Going turn={turn} state={state} approvals={approvals} />}
+      {isOpen && mergedInto === null && <Going turn={turn} state={state} isRetry={ended.length > 0} approvals={approvals} />}
       {approvals.map((approval) => (
         <ApprovalCard key={approval.id} approval={approval} onAnswered={onChange} />
       ))}
@@ -180,15 +180,18 @@ function Continue({
 function Going({
   turn,
   state,
+  isRetry,
   approvals,
 }: {
   turn: Turn | undefined
   state: 'queued' | 'running'
+  /** Whether an attempt has ended already. */
+  isRetry: boolean
   approvals: Approval[]
 }) {
   if (turn?.isLoading) return <Skeleton lines={3} />
   const isAsked = approvals.length > 0
-  const words = isAsked ? undefined : state === 'running' ? 'Working…' : 'Waiting for its turn'
+  const words = isAsked ? undefined : state === 'running' ? 'Working…' : isRetry ? 'Waiting to try again' : 'Waiting for its turn'
   const model = turn && withoutAsked(turn.model, approvals)
   return (
     <section class="said agent" aria-label="What the agent is doing" aria-busy={!isAsked}>
