@@ -17,6 +17,7 @@ describeBrowser('a newcomer', (browser) => {
     const { page, problems } = await newPage(await browser())
     await page.goto(/http:\S+#\/login\?code=[\w-]{43}/.exec(gateway.stdout)?.[0] ?? 'no link')
     await page.getByRole('link', { name: 'New conversation' }).click()
+    await page.getByRole('option', { name: 'Demo agent (default)' }).waitFor({ state: 'attached' })
     const field = page.getByLabel('Message', { exact: true })
     await field.fill('hello')
     await field.press('Enter')
