@@ -47,6 +47,9 @@ export function Transcript({
   const turnOf = ({ id: entryId }: TranscriptEntry) => live.turns.get(entryId)
   const grown = entries.map((entry) => `${entry.id}:${turnOf(entry)?.model.lastId ?? ''}`).join()
 
+  const stayAtEnd = (): void => {
+    if (frame.current && isAtEnd.current) frame.current.scrollTop = frame.current.scrollHeight
+  }
   const goToEnd = (): void => {
     isAtEnd.current = true
     loadLatest()
@@ -59,7 +62,7 @@ export function Transcript({
     const { current } = frame
     if (!current) return
     const wasFirst = anchor.current && partOf(current, anchor.current.entry)
-    if (isAtEnd.current) current.scrollTop = current.scrollHeight
+    if (isAtEnd.current) stayAtEnd()
     else if (anchor.current && wasFirst) current.scrollTop += wasFirst.offsetTop - anchor.current.top
     const [first] = entries
     const top = first && partOf(current, first.id)
@@ -109,6 +112,7 @@ export function Transcript({
             mayWrite={mayWrite}
             isLatest={!isBehind && entry.id === latest?.id}
             onChange={onChange}
+            onGrown={stayAtEnd}
           />
         )
       })}
