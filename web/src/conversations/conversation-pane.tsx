@@ -90,6 +90,7 @@ export function ConversationPane({ id }: { id: string }) {
             approvals={approvals}
             mayChange={mayChange}
             mayWrite={mayRun && conversation.channel === WEB}
+            hasSession={details.session !== null}
             onChange={onChange}
           />
           <p class="hidden" role="status">

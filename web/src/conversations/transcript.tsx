@@ -22,6 +22,7 @@ export function Transcript({
   approvals,
   mayChange,
   mayWrite,
+  hasSession,
   onChange,
 }: {
   id: string
@@ -32,6 +33,8 @@ export function Transcript({
   approvals: Approval[]
   mayChange: boolean
   mayWrite: boolean
+  /** Whether the next message continues a session. */
+  hasSession: boolean
   onChange: () => void
 }) {
   const { window: held, isLoading, isLoadingOlder, error, loadOlder, loadLatest } = useTranscript(id, version)
@@ -96,7 +99,10 @@ export function Transcript({
       {isLoading && <Skeleton />}
       {error !== undefined && <ErrorNote words={error} onRetry={loadLatest} />}
       {!isLoading && error === undefined && entries.length === 0 && (
-        <EmptyState title="No messages yet">{mayWrite && 'Write the first message below.'}</EmptyState>
+        <EmptyState title={hasSession ? 'Continues an earlier session' : 'No messages yet'}>
+          {hasSession && 'The agent still knows what was said there. '}
+          {mayWrite && 'Write the first message below.'}
+        </EmptyState>
       )}
       {entries.map((entry) => {
         const turn = turnOf(entry)
