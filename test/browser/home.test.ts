@@ -40,7 +40,7 @@ describeBrowser('home', (browser) => {
     await page.getByLabel('Token').waitFor()
     // The page is already open, so only the fragment changes.
     await page.goto(link)
-    await page.getByText('This link was used already, or is too old.').waitFor()
+    await page.getByText('This link was already used or has expired.').waitFor()
     await page.goto(loginLink())
     await ready(page)
     const code = link.split('code=')[1] ?? ''
