@@ -333,6 +333,9 @@ describeBrowser('conversations', (browser) => {
     await field.fill('Go on')
     await field.press('Enter')
     await page.getByText('You said: Go on').waitFor()
+    await page.goBack()
+    // Its session has moved.
+    await page.getByRole('button', { name: 'New conversation here' }).waitFor()
     const [first, second] = journalIn(site)
     expect([second?.isResumed, second?.sessionId === first?.sessionId, problems]).toEqual([true, true, []])
   })

@@ -204,14 +204,20 @@ function Elsewhere({
     <div class="elsewhere">
       <span>
         This conversation {isCommand ? 'came in over the API' : `is on ${channelName(details.channel)}`}.
-        {details.session && <span class="muted"> Continue here, and the agent keeps its context.</span>}
+        {details.session && (
+          <span class="muted">
+            {' '}
+            Continue here, and the agent keeps its context
+            {isCommand ? '.' : '; the next message there starts a new session.'}
+          </span>
+        )}
       </span>
       <span class="row">
         <ErrorWords words={error} />
         {stop}
         {mayRun && (
           <button type="button" class="primary" disabled={isBusy} onClick={() => void run(continueHere)}>
-            Continue here
+            {details.session ? 'Continue here' : 'New conversation here'}
           </button>
         )}
       </span>
