@@ -67,7 +67,7 @@ export function isInside(path: string, directory: string): boolean {
 }
 
 function notInRoots(path: string, { projectRoots }: RootsConfig): GatewayError {
-  const message = `There is no directory ${JSON.stringify(path)} inside the project roots (${projectRoots.join(', ')}).`
+  const message = `${JSON.stringify(path)} is not a directory inside the project roots (${projectRoots.join(', ')}).`
   return new GatewayError('request_invalid', `${message} Use a directory inside them, or add one to PROJECT_ROOTS.`)
 }
 

@@ -201,12 +201,27 @@ describeBrowser('conversations', (browser) => {
     expect(problems).toEqual([])
   })
 
+  it('opens at its end, even if its last run has no answer', async () => {
+    const { page, logIn, say, client, problems } = await openStage(await browser())
+    const id = await say(steps({ text: 'One line.\n\n', times: 80 }, { fail: 'Invalid API key · Please run /login' }))
+    await expect.poll(async () => (await client.conversations.get(id)).state).toBe('idle')
+    await logIn(`#/conversations/${id}`)
+    const transcript = page.getByRole('region', { name: 'Transcript' })
+    const did = transcript.getByRole('region', { name: 'What the agent did' })
+    await did.getByText('One line.').first().waitFor()
+    await expect
+      .poll(() => transcript.evaluate((part) => part.scrollHeight - part.scrollTop - part.clientHeight))
+      .toBeLessThan(2)
+    expect(problems).toEqual([])
+  })
+
   it('keeps the output and the error when a retry is dropped', async () => {
     const { page, logIn, say, client, problems } = await openStage(await browser())
     const id = await say(steps({ text: 'Half of it. ' }, { fail: 'Overloaded, try again later' }))
     await expect.poll(async () => (await client.conversations.get(id)).state).toBe('waiting')
     await logIn(`#/conversations/${id}`)
     const transcript = page.getByRole('region', { name: 'Transcript' })
+    await transcript.getByText('Waiting to try again').waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
     await transcript.getByText('Stopped').waitFor()
     const did = transcript.getByRole('region', { name: 'What the agent did' })
@@ -313,10 +328,14 @@ describeBrowser('conversations', (browser) => {
     await expect.poll(() => journalIn(site).length).toBe(1)
     await logIn(`#/conversations/${(await find())?.id}`)
     await page.getByRole('button', { name: 'Continue here' }).click()
+    await page.getByText('Continues an earlier session').waitFor()
     const field = page.getByLabel('Message', { exact: true })
     await field.fill('Go on')
     await field.press('Enter')
     await page.getByText('You said: Go on').waitFor()
+    await page.goBack()
+    // Its session has moved.
+    await page.getByRole('button', { name: 'New conversation here' }).waitFor()
     const [first, second] = journalIn(site)
     expect([second?.isResumed, second?.sessionId === first?.sessionId, problems]).toEqual([true, true, []])
   })

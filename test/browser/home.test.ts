@@ -40,7 +40,7 @@ describeBrowser('home', (browser) => {
     await page.getByLabel('Token').waitFor()
     // The page is already open, so only the fragment changes.
     await page.goto(link)
-    await page.getByText('This link was used already, or is too old.').waitFor()
+    await page.getByText('This link was already used or has expired.').waitFor()
     await page.goto(loginLink())
     await ready(page)
     const code = link.split('code=')[1] ?? ''
@@ -100,16 +100,38 @@ describeBrowser('home', (browser) => {
   })
 
   it('notifies when an opened conversation ends while another page is open', async () => {
-    const { page, logIn, say, release, problems } = await openStage(await browser())
+    const { page, logIn, say, release, client, problems } = await openStage(await browser())
     const id = await say(steps({ text: 'On it. ' }, { hold: 'end' }, { text: 'Done.' }))
+    await client.conversations.update(id, { title: 'a long title '.repeat(6) })
     await logIn(`#/conversations/${id}`)
     await page.getByText('On it.', { exact: true }).waitFor()
     await page.getByRole('link', { name: 'Queue' }).click()
     await page.getByRole('heading', { name: 'Queue' }).waitFor()
     release('end')
-    await page.getByRole('status', { name: 'Notifications' }).getByText('Answered').click()
+    const note = page.getByRole('status', { name: 'Notifications' })
+    await note.getByRole('button', { name: 'Dismiss' }).waitFor()
+    const right = await note.getByRole('button', { name: 'Dismiss' }).evaluate((it) => it.getBoundingClientRect().right)
+    await note.getByText('Answered').click()
     await page.getByRole('article', { name: 'Answer' }).getByText('Done.').waitFor()
-    expect(problems).toEqual([])
+    expect([right < 1280, problems]).toEqual([true, []])
+  })
+
+  it('says once that nothing loads, and loads it when the gateway is back', async () => {
+    const { page, logIn, stopGateway, startGateway, problems } = await openStage(await browser())
+    await logIn()
+    await ready(page)
+    await page.getByRole('link', { name: 'New conversation' }).click()
+    const usual = page.getByRole('option', { name: 'Claude Code (default)' })
+    await usual.waitFor({ state: 'attached' })
+    await stopGateway()
+    await page.getByText('Reconnecting…').waitFor()
+    await page.getByRole('link', { name: 'Home', exact: true }).click()
+    await page.getByText('Connection lost').waitFor()
+    await page.getByRole('option', { name: 'Default agent' }).waitFor({ state: 'attached' })
+    const said = await page.getByText('The gateway is not responding').count()
+    await startGateway()
+    await usual.waitFor({ state: 'attached' })
+    expect([said, await page.getByText('The gateway is not responding').count(), problems]).toEqual([1, 0, []])
   })
 
   it('says when it is out of date, and catches up when the gateway is back', async () => {

@@ -9,7 +9,7 @@ const CTRL_C = '\u0003'
 describeBrowser('a newcomer', (browser) => {
   it('gets from an empty home to a streamed answer with a command, a key per question and a message', async (test) => {
     const gateway = new Terminal(test).openAtTerminal([], { AGENT_MODE: 'auto' })
-    for (const question of ['Which agent', 'What may the agent do', 'Which directory', 'on Discord?']) {
+    for (const question of ['Which agent', 'What may the agent do', 'Which directory', 'to Discord?']) {
       await gateway.printed(question)
       gateway.press(ENTER)
     }
@@ -17,6 +17,7 @@ describeBrowser('a newcomer', (browser) => {
     const { page, problems } = await newPage(await browser())
     await page.goto(/http:\S+#\/login\?code=[\w-]{43}/.exec(gateway.stdout)?.[0] ?? 'no link')
     await page.getByRole('link', { name: 'New conversation' }).click()
+    await page.getByRole('option', { name: 'Demo agent (default)' }).waitFor({ state: 'attached' })
     const field = page.getByLabel('Message', { exact: true })
     await field.fill('hello')
     await field.press('Enter')

@@ -203,7 +203,7 @@ describe('where a repository may come from', () => {
       ),
     )
     expect([problems, runs]).toEqual([
-      problems.map(() => expect.stringMatching(/^request_invalid: There is no directory .* inside the project roots/)),
+      problems.map(() => expect.stringMatching(/^request_invalid: ".*" is not a directory inside the project roots/)),
       [],
     ])
   })

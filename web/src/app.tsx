@@ -6,7 +6,7 @@ import { useAttention } from './frame/attention.js'
 import { Logo } from './frame/logo.js'
 import { mayOpen, type PageEntry, type PageProps, PAGES } from './frame/pages.js'
 import { Palette } from './frame/palette.js'
-import { Sidebar, type SidebarProps } from './frame/sidebar.js'
+import { Connection, Sidebar, type SidebarProps } from './frame/sidebar.js'
 import { followActivity } from './live.js'
 import { LoginPage } from './pages/login.js'
 import { Dialog } from './parts/dialog.js'
@@ -119,6 +119,7 @@ function Shell({ onLogout }: { onLogout: () => void }) {
             <Logo />
             Aetheel
           </a>
+          <Connection />
           <NewButton />
         </header>
       ) : (

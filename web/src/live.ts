@@ -280,6 +280,20 @@ function untilSeen(signal: AbortSignal): Promise<void> {
   })
 }
 
+/** Calls the listener when the page is next connected to the gateway. Returns the unsubscribe function. */
+export function onConnected(listener: () => void): () => void {
+  const { snapshots } = store.state()
+  const look = (): void => {
+    if (store.state().snapshots <= snapshots) return
+    listeners.delete(look)
+    listener()
+  }
+  listeners.add(look)
+  return () => {
+    listeners.delete(look)
+  }
+}
+
 export function useLive(): LiveState {
   const [state, setState] = useState(() => store.state())
   useEffect(() => {

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { ApiErrorCode } from '../../src/client/aetheel-client.js'
 import { codeOf, wordsOf } from './api.js'
+import { onConnected } from './live.js'
 
 export interface Resource<T> {
   /** The last loaded value. It stays while a newer one loads, or fails to. */
@@ -14,8 +15,8 @@ export interface Resource<T> {
 }
 
 /**
- * The response to a request, repeated whenever `inputs` change. Contract: only the response to the latest request
- * counts. Give the component a `key` if the value of previous inputs must not be shown in the meantime.
+ * The response to a request, repeated whenever `inputs` change, and after a failure when the gateway is back. Contract:
+ * only the response to the latest request counts. Give the component a `key` if the value of previous inputs must not be shown in the meantime.
  */
 export function useResource<T>(load: () => Promise<T>, inputs: readonly unknown[]): Resource<T> {
   const [state, setState] = useState<Omit<Resource<T>, 'reload'>>({ isLoading: true })
@@ -36,5 +37,7 @@ export function useResource<T>(load: () => Promise<T>, inputs: readonly unknown[
       latest.current += 1
     }
   }, [reload])
+  const hasFailed = state.error !== undefined
+  useEffect(() => (hasFailed ? onConnected(reload) : undefined), [hasFailed, reload])
   return { ...state, reload }
 }

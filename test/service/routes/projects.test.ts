@@ -344,7 +344,7 @@ it.each([
     const { body: seen } = await ask('GET', `/projects/shop/commands/${accepted.command_id}`)
     return seen.state === 'failed' && seen
   }, 'its failure')
-  const message = `There is no directory "${shop}" inside the project roots (${config.projectRoots.join()}). Use a directory inside them, or add one to PROJECT_ROOTS.`
+  const message = `"${shop}" is not a directory inside the project roots (${config.projectRoots.join()}). Use a directory inside them, or add one to PROJECT_ROOTS.`
   expect([command.error, existsSync(join(outside, 'journal'))]).toEqual([
     expect.objectContaining({ message: expect.stringContaining(message) }),
     false,

@@ -28,6 +28,9 @@ const OWN_CHANNELS = ['http', WEB]
 /** As in styles/conversation.css. There is no room for two columns. */
 const ONE_COLUMN = '(max-width: 76rem)'
 
+/** Read out when it changes. */
+const STATUS: Record<Conversation['state'], string> = { running: 'Working', waiting: 'Waiting', idle: '' }
+
 /** Contract: its `key` is the id. */
 export function ConversationPane({ id }: { id: string }) {
   const live = useLive()
@@ -87,10 +90,11 @@ export function ConversationPane({ id }: { id: string }) {
             approvals={approvals}
             mayChange={mayChange}
             mayWrite={mayRun && conversation.channel === WEB}
+            hasSession={details.session !== null}
             onChange={onChange}
           />
           <p class="hidden" role="status">
-            {conversation.asked > 0 ? 'Waiting for you' : conversation.state === 'idle' ? '' : 'Working'}
+            {conversation.asked > 0 ? 'Waiting for you' : STATUS[conversation.state]}
           </p>
           <div class="chat-foot">
             {conversation.channel !== WEB ? (
@@ -200,14 +204,20 @@ function Elsewhere({
     <div class="elsewhere">
       <span>
         This conversation {isCommand ? 'came in over the API' : `is on ${channelName(details.channel)}`}.
-        {details.session && <span class="muted"> Continue here, and the agent keeps its context.</span>}
+        {details.session && (
+          <span class="muted">
+            {' '}
+            Continue here, and the agent keeps its context
+            {isCommand ? '.' : '; the next message there starts a new session.'}
+          </span>
+        )}
       </span>
       <span class="row">
         <ErrorWords words={error} />
         {stop}
         {mayRun && (
           <button type="button" class="primary" disabled={isBusy} onClick={() => void run(continueHere)}>
-            Continue here
+            {details.session ? 'Continue here' : 'New conversation here'}
           </button>
         )}
       </span>

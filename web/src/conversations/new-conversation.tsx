@@ -2,6 +2,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { GivenProvider, NewConversation as Wanted } from '../../../src/client/aetheel-client.js'
 import { withLocalTimes } from '../../../src/core/local-time.js'
 import { api } from '../api.js'
+import { useLive } from '../live.js'
 import { useMe } from '../me.js'
 import { ErrorNote } from '../parts/error-note.js'
 import { ModelSuggestions } from '../parts/model-suggestions.js'
@@ -49,7 +50,9 @@ export function NewConversation({ inProject }: { inProject?: string | undefined 
     }
     return begun.current.id
   }
-  const failed = projects.error ?? agents.error
+  // While the connection is lost, the page says so once.
+  const isLost = useLive().connection === 'lost'
+  const failed = isLost ? undefined : (projects.error ?? agents.error)
   const choices = (
     <div class="composer-choices">
       <label>

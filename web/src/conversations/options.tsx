@@ -1,5 +1,5 @@
 import type { Agent, Project } from '../../../src/client/aetheel-client.js'
-import { agentName } from '../agent-names.js'
+import { agentName, nameOfAgent } from '../agent-names.js'
 
 /** `none` labels the empty choice; without it, there is none. Contract: the current choice is always listed. */
 export function ProjectOptions({
@@ -26,12 +26,14 @@ export function ProjectOptions({
 
 /** `standard` is the agent that answers if none is chosen, if known. */
 export function AgentOptions({ agents, standard }: { agents: Agent[]; standard?: string | undefined }) {
+  const usual = agents.find(({ provider }) => provider === standard)
+  const usualName = usual ? nameOfAgent(usual) : standard && agentName(standard)
   return (
     <>
-      <option value="">{standard === undefined ? 'Default agent' : `${agentName(standard)} (default)`}</option>
-      {agents.map(({ provider, status }) => (
-        <option key={provider} value={provider} disabled={status !== 'available'}>
-          {status === 'available' ? agentName(provider) : `${agentName(provider)} (unavailable)`}
+      <option value="">{usualName === undefined ? 'Default agent' : `${usualName} (default)`}</option>
+      {agents.map((agent) => (
+        <option key={agent.provider} value={agent.provider} disabled={agent.status !== 'available'}>
+          {agent.status === 'available' ? nameOfAgent(agent) : `${nameOfAgent(agent)} (unavailable)`}
         </option>
       ))}
     </>

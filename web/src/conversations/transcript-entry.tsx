@@ -1,5 +1,5 @@
 import { Component, type ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Approval, TranscriptEntry } from '../../../src/client/aetheel-client.js'
 import { withLocalTimes } from '../../../src/core/local-time.js'
 import { agentName } from '../agent-names.js'
@@ -39,6 +39,8 @@ interface EntryProps {
   /** Whether it is the latest message. */
   isLatest: boolean
   onChange: () => void
+  /** Part of the entry was loaded only now. */
+  onGrown: () => void
 }
 
 /** Re-renders only when it has changed, so that the rest of the page stays put while an agent writes. */
@@ -73,6 +75,7 @@ function MessageView({
   mayWrite,
   isLatest,
   onChange,
+  onGrown,
 }: Omit<EntryProps, 'entry'> & { message: Message }) {
   const { kind, state, replies, runs, merged_into: mergedInto } = message
   const isOpen = state === 'queued' || state === 'running'
@@ -96,12 +99,23 @@ function MessageView({
         </p>
       )}
       {mergedInto !== null && <p class="aside muted">Answered together with the next message.</p>}
-      {isOpen && mergedInto === null && <Going turn={turn} state={state} approvals={approvals} />}
+      {isOpen && mergedInto === null && (
+        <Going turn={turn} state={state} isRetry={ended.length > 0} approvals={approvals} />
+      )}
       {approvals.map((approval) => (
         <ApprovalCard key={approval.id} approval={approval} onAnswered={onChange} />
       ))}
       {isAnswered && last && <Behind runs={ended} folds={folds} isAnswered />}
-      {remains && <Remains key={remains.id} run={remains} turn={turn} folds={folds} hasErrors={state === 'dropped'} />}
+      {remains && (
+        <Remains
+          key={remains.id}
+          run={remains}
+          turn={turn}
+          folds={folds}
+          hasErrors={state === 'dropped'}
+          onGrown={onGrown}
+        />
+      )}
       {said.map((reply) => (
         <SaidView key={reply.id} said={reply} />
       ))}
@@ -180,15 +194,24 @@ function Continue({
 function Going({
   turn,
   state,
+  isRetry,
   approvals,
 }: {
   turn: Turn | undefined
   state: 'queued' | 'running'
+  /** Whether an attempt has ended already. */
+  isRetry: boolean
   approvals: Approval[]
 }) {
   if (turn?.isLoading) return <Skeleton lines={3} />
   const isAsked = approvals.length > 0
-  const words = isAsked ? undefined : state === 'running' ? 'Working…' : 'Waiting for its turn'
+  const words = isAsked
+    ? undefined
+    : state === 'running'
+      ? 'Working…'
+      : isRetry
+        ? 'Waiting to try again'
+        : 'Waiting for its turn'
   const model = turn && withoutAsked(turn.model, approvals)
   return (
     <section class="said agent" aria-label="What the agent is doing" aria-busy={!isAsked}>
@@ -215,16 +238,19 @@ function Remains({
   turn,
   folds,
   hasErrors,
+  onGrown,
 }: {
   run: Run
   turn: Turn | undefined
   folds: Folds
   /** Whether nothing else says why it failed. */
   hasErrors: boolean
+  onGrown: () => void
 }) {
   const { model } = usePastRun(run.id)
   const known = turn?.model.end ? turn.model : model
   const blocks = known.blocks.filter(({ kind }) => hasErrors || kind !== 'error')
+  useLayoutEffect(onGrown, [blocks.length])
   if (blocks.length === 0) return null
   return (
     <section class="said agent" aria-label="What the agent did">

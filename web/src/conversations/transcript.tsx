@@ -22,6 +22,7 @@ export function Transcript({
   approvals,
   mayChange,
   mayWrite,
+  hasSession,
   onChange,
 }: {
   id: string
@@ -32,6 +33,8 @@ export function Transcript({
   approvals: Approval[]
   mayChange: boolean
   mayWrite: boolean
+  /** Whether the next message continues a session. */
+  hasSession: boolean
   onChange: () => void
 }) {
   const { window: held, isLoading, isLoadingOlder, error, loadOlder, loadLatest } = useTranscript(id, version)
@@ -47,6 +50,9 @@ export function Transcript({
   const turnOf = ({ id: entryId }: TranscriptEntry) => live.turns.get(entryId)
   const grown = entries.map((entry) => `${entry.id}:${turnOf(entry)?.model.lastId ?? ''}`).join()
 
+  const stayAtEnd = (): void => {
+    if (frame.current && isAtEnd.current) frame.current.scrollTop = frame.current.scrollHeight
+  }
   const goToEnd = (): void => {
     isAtEnd.current = true
     loadLatest()
@@ -59,7 +65,7 @@ export function Transcript({
     const { current } = frame
     if (!current) return
     const wasFirst = anchor.current && partOf(current, anchor.current.entry)
-    if (isAtEnd.current) current.scrollTop = current.scrollHeight
+    if (isAtEnd.current) stayAtEnd()
     else if (anchor.current && wasFirst) current.scrollTop += wasFirst.offsetTop - anchor.current.top
     const [first] = entries
     const top = first && partOf(current, first.id)
@@ -93,7 +99,10 @@ export function Transcript({
       {isLoading && <Skeleton />}
       {error !== undefined && <ErrorNote words={error} onRetry={loadLatest} />}
       {!isLoading && error === undefined && entries.length === 0 && (
-        <EmptyState title="No messages yet">{mayWrite && 'Write the first message below.'}</EmptyState>
+        <EmptyState title={hasSession ? 'Continues an earlier session' : 'No messages yet'}>
+          {hasSession && 'The agent still knows what was said there. '}
+          {mayWrite && 'Write the first message below.'}
+        </EmptyState>
       )}
       {entries.map((entry) => {
         const turn = turnOf(entry)
@@ -109,6 +118,7 @@ export function Transcript({
             mayWrite={mayWrite}
             isLatest={!isBehind && entry.id === latest?.id}
             onChange={onChange}
+            onGrown={stayAtEnd}
           />
         )
       })}

@@ -147,7 +147,7 @@ function AskedBadge() {
   return asked === 0 ? null : <span class="badge">{asked} waiting for you</span>
 }
 
-function Connection() {
+export function Connection() {
   const { connection } = useLive()
   const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…' }[connection]
   return (

@@ -59,7 +59,8 @@ function LoginNote({ login: { state, why, fix, next } }: { login: NonNullable<Ag
   return (
     <>
       <p class={`note ${state === 'logged-out' ? 'warn' : ''}`}>
-        {why ?? 'Not logged in, so it cannot answer.'} To log in, run this on the gateway's machine:
+        {why ?? 'Not logged in, so it cannot answer.'}{' '}
+        {state === 'unknown' ? 'If it cannot answer, log in: run' : 'To log in, run'} this on the gateway's machine:
       </p>
       <Commands>{fix}</Commands>
       {next !== null && <p class="muted small">Then {next}.</p>}
@@ -114,12 +115,12 @@ function AgentCard({ agent, onChanged }: { agent: Agent; onChanged: () => void }
       </dl>
       {error !== undefined && <ErrorNote words={error} />}
       {login && <LoginNote login={login} />}
-      {install !== null && <Commands>{install}</Commands>}
       {notes.map((words) => (
         <p key={words} class={`note ${status === 'available' ? '' : 'warn'}`}>
           {words}
         </p>
       ))}
+      {install !== null && <Commands>{install}</Commands>}
       <CapabilityList capabilities={agent.capabilities} />
       {mayChange && !isDefault && status === 'available' && (
         <div>

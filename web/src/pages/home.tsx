@@ -31,6 +31,8 @@ const FAILED_MS = 3 * 86_400_000
 export function HomePage() {
   const live = useLive()
   const { rows, isLoading, error, reload } = useConversations({})
+  // Its note already says why nothing loads.
+  const isLost = live.connection === 'lost'
   const questions = useQuestions(live)
   const { value: setup } = useSetup()
   const mayRun = useMe().scopes.includes('run')
@@ -49,11 +51,11 @@ export function HomePage() {
   return (
     <div class="home">
       <h1>What are we working on?</h1>
-      {live.connection === 'lost' && <LostNote live={live} />}
+      {isLost && <LostNote live={live} />}
       {isFirst && !hasAgent && <StepList state={setup} />}
       {mayRun && <NewConversation />}
       {isFirst && hasAgent && <StepList state={setup} />}
-      {questions.error !== undefined && <ErrorNote words={questions.error} onRetry={questions.reload} />}
+      {questions.error !== undefined && !isLost && <ErrorNote words={questions.error} onRetry={questions.reload} />}
       <Group title="Needs you" count={asking.length + failed.length}>
         {asking.map(({ approval, conversation }) => (
           <Asking key={approval.id} approval={approval} conversation={conversation} onAnswered={questions.reload} />
@@ -69,7 +71,7 @@ export function HomePage() {
           />
         ))}
       </Group>
-      {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {error !== undefined && !isLost && <ErrorNote words={error} onRetry={reload} />}
       {isLoading && rows.length === 0 && <Skeleton lines={6} />}
       {!isLoading && rows.length === 0 && error === undefined && (
         <EmptyState icon="chat" title="No conversations yet">

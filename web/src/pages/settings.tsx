@@ -25,7 +25,7 @@ export function SettingsPage() {
 
 const SCOPES: Record<Token['scope'], string> = {
   read: 'Read: view only',
-  run: 'Run: send messages, answer approvals',
+  run: 'Run: send and approve',
   admin: 'Admin: full access',
 }
 

@@ -1,5 +1,5 @@
 import { type ComponentType, Fragment } from 'preact'
-import { agentName } from '../agent-names.js'
+import { agentName, nameOfAgent } from '../agent-names.js'
 import { channelName } from '../conversation.js'
 import { hrefOf } from '../router.js'
 import { isDone, nextStep, type SetupState, type Step, STEPS } from '../setup-steps.js'
@@ -80,7 +80,7 @@ function InstalledAgents({ state: { agents } }: { state: SetupState }) {
   const available = agents.filter(({ status }) => status === 'available')
   return (
     <p>
-      <a href={hrefOf('agents')}>{available.map(({ provider }) => agentName(provider)).join(', ')}</a>
+      <a href={hrefOf('agents')}>{available.map(nameOfAgent).join(', ')}</a>
     </p>
   )
 }
