@@ -315,6 +315,7 @@ describeBrowser('conversations', (browser) => {
     await choose('Delete…')
     const dialog = page.getByRole('dialog', { name: 'Delete this conversation?' })
     await dialog.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByText('Deleted', { exact: true }).waitFor()
     await page.getByRole('heading', { name: 'Conversations' }).waitFor()
     const { conversations } = await client.conversations.list({ archived: 'true' })
     expect([isPinned, isArchived, conversations, problems]).toEqual([true, true, [], []])

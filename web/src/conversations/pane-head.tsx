@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Conversation, ConversationDetails } from '../../../src/client/aetheel-client.js'
 import { agentName } from '../agent-names.js'
-import { api } from '../api.js'
+import { api, wordsOf } from '../api.js'
 import { placeOf, titleOf } from '../conversation.js'
 import { Dialog } from '../parts/dialog.js'
-import { ErrorNote, ErrorWords } from '../parts/error-note.js'
+import { ErrorWords } from '../parts/error-note.js'
 import { Icon } from '../parts/icon.js'
 import { Menu, type MenuItem } from '../parts/menu.js'
 import { Duration, Time } from '../parts/numbers.js'
@@ -177,7 +177,6 @@ function TitleForm({ conversation, onDone }: { conversation: Conversation; onDon
 }
 
 function Deletion({ conversation, onClose }: { conversation: Conversation; onClose: () => void }) {
-  const { run, isBusy, error } = useAction()
   return (
     <Dialog title="Delete this conversation?" onClose={onClose}>
       <div class="stack">
@@ -185,27 +184,27 @@ function Deletion({ conversation, onClose }: { conversation: Conversation; onClo
           <strong>{titleOf(conversation)}</strong> and all its messages and runs will be permanently deleted. Files that
           the agent changed are kept.
         </p>
-        {error !== undefined && <ErrorNote words={error} />}
         <div class="dialog-end">
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <button
-            type="button"
-            class="danger"
-            disabled={isBusy}
-            onClick={() =>
-              void run(() => api.conversations.remove(conversation.id)).then((worked) => {
-                if (!worked) return
-                toast({ title: 'Deleted', what: titleOf(conversation) })
-                location.hash = hrefOf('conversations')
-              })
-            }
-          >
+          <button type="button" class="danger" onClick={() => void leaveAndDelete(conversation)}>
             Delete
           </button>
         </div>
       </div>
     </Dialog>
   )
+}
+
+/** Leaves first: the event stream may report the deletion before the response arrives, and the page would look for it. */
+async function leaveAndDelete(conversation: Conversation): Promise<void> {
+  const what = titleOf(conversation)
+  location.hash = hrefOf('conversations')
+  try {
+    await api.conversations.remove(conversation.id)
+    toast({ title: 'Deleted', what })
+  } catch (error) {
+    toast({ title: `Not deleted. ${wordsOf(error)}`, what, href: hrefOf('conversations', conversation.id) })
+  }
 }
