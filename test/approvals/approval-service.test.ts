@@ -58,6 +58,19 @@ describeEngines('what an agent asks', (engine) => {
     ])
   })
 
+  it('is asked by the demo agent under its own name', async () => {
+    const { store, openService, run, ask, abort } = await createStage(await engine.createStore())
+    const config = { approvalTimeoutMs: TIMEOUT_MS, agentBackend: 'claude', isDemoAgent: true } as const
+    const { approval, answer } = await ask(
+      BASH,
+      openService({ config }).approverFor(run, () => {}),
+    )
+    const question = await store.outbox.get(approval.id)
+    abort.abort()
+    await answer
+    expect([approval.backend, question?.reply.text.split('\n')[0]]).toEqual(['claude', '🔐 demo wants to use Bash:'])
+  })
+
   it('names no commands where the channel offers the answers, but what is more than it shows', async () => {
     const { store, openService, run, ask, abort } = await createStage(await engine.createStore())
     const channel = { name: 'test', offersAnswers: true } as Channel

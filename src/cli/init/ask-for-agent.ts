@@ -1,6 +1,6 @@
 import type { AgentProbe, BackendName, Permissions } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
-import { DEMO } from '../../config/values.js'
+import { DEMO } from '../../core/demo-agent.js'
 import { describeAbsence, howToLogIn, type ProbedAgent } from '../probed-agents.js'
 import type { Choice, Prompts } from '../prompts.js'
 
