@@ -16,13 +16,15 @@ export const text = () => z.string().min(1)
 
 /** The agent that answers. */
 export const answeringBackend = () =>
-  z.union([backend(), z.literal(DEMO)], { error: unknownBackend })
+  z.union([backend(), z.literal(DEMO)], { error: unknownBackend([...BACKEND_NAMES, DEMO]) })
 
-export const backend = () => z.enum(ACCEPTED_NAMES, { error: unknownBackend }).transform(backendOf)
+export const backend = () => z.enum(ACCEPTED_NAMES, { error: unknownBackend(BACKEND_NAMES) }).transform(backendOf)
 
-function unknownBackend({ input }: { input?: unknown }): string | undefined {
-  if (typeof input !== 'string') return undefined
-  return `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}${didYouMean(input, BACKEND_NAMES)}`
+function unknownBackend(known: readonly string[]) {
+  return ({ input }: { input?: unknown }): string | undefined => {
+    if (typeof input !== 'string') return undefined
+    return `Unknown backend ${quote(input)}. Known: ${known.join(', ')}${didYouMean(input, known)}`
+  }
 }
 
 export const list = () =>
