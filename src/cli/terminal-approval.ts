@@ -14,7 +14,8 @@ interface TerminalOptions {
 }
 
 /** Sent to an agent that asks where nobody can answer. */
-export const NOBODY = 'Nobody is there who could allow this. Go on without it, or end with what you would do and why.'
+export const NOBODY =
+  'Nobody can be asked here whether this is allowed. Go on without it, or end with what you would do and why.'
 const REFUSED = 'The person who was asked has refused this.'
 
 /** Asks the person at the terminal, one question at a time. Without one, everything is denied. */
