@@ -16,7 +16,7 @@ interface TerminalOptions {
 /** Sent to an agent that asks where nobody can answer. */
 export const NOBODY =
   'Nobody can be asked here whether this is allowed. Go on without it, or end with what you would do and why.'
-const REFUSED = 'The person who was asked has refused this.'
+const REFUSED = 'The person who was asked denied this.'
 
 /** Asks the person at the terminal, one question at a time. Without one, everything is denied. */
 export function approveAtTerminal({ input, output, scrubber }: TerminalOptions): Approve {

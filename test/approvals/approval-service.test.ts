@@ -98,7 +98,7 @@ describeEngines('what an agent asks', (engine) => {
     await service.answer(second.approval.id, { decision: 'deny', by: 'ben' })
     expect([await first.answer, await second.answer, told[1]]).toEqual([
       { isAllowed: false, message: 'Use pnpm.' },
-      { isAllowed: false, message: 'The person who was asked has refused this.' },
+      { isAllowed: false, message: 'The person who was asked denied this.' },
       'Denied by ben: Bash: npm install',
     ])
   })
@@ -126,7 +126,7 @@ describeEngines('what an agent asks', (engine) => {
       {
         isAllowed: false,
         message:
-          'Nobody answered within 10 min, so this was refused. Go on without it, or end with what you would do and why.',
+          'Nobody answered within 10 min, so it was denied. Go on without it, or end with what you would do and why.',
       },
       [`${LATE}.`],
       LATE,
