@@ -13,10 +13,9 @@ import {
   type Settings,
   settingsSchema,
 } from './config/schema.js'
-import { DEMO } from './config/values.js'
 import { VARIABLES } from './config/variables.js'
 import { defined } from './core/defined.js'
-import { DEMO_AGENT } from './core/demo-agent.js'
+import { DEMO, DEMO_AGENT } from './core/demo-agent.js'
 import { operatorEnvironment } from './core/environment.js'
 import { GatewayError } from './errors.js'
 import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'

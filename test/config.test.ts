@@ -302,15 +302,22 @@ describe('loadConfig from the environment', () => {
     'refuses AGENT_BACKEND=%j with the valid names',
     (name) => {
       const [problem = '', ...more] = problemsOf({ AGENT_BACKEND: name })
-      const sentence = `AGENT_BACKEND: Unknown backend "${name}". Known: ${KNOWN}`
+      const sentence = `AGENT_BACKEND: Unknown backend "${name}". Known: ${KNOWN}, demo`
       expect([problem.replace(/; did you mean "claude"\?$/, ''), more]).toEqual([sentence, []])
     },
   )
 
+  it('knows the demo agent only where the agent that answers is named', () => {
+    expect(problemsOf({ AGENT_BACKEND: 'dmo', CODE_AGENT_DEFAULT: 'demo' })).toEqual([
+      `AGENT_BACKEND: Unknown backend "dmo". Known: ${KNOWN}, demo; did you mean "demo"?`,
+      `CODE_AGENT_DEFAULT: Unknown backend "demo". Known: ${KNOWN}`,
+    ])
+  })
+
   it('reports every problem at once', () => {
     const environment = { AGENT_BACKEND: 'nope', QUERY_TIMEOUT_MS: 'soon', IDLE_TIMEOUT_MS: '-5', LOG_LEVEL: 'loud' }
     expect(problemsOf(environment)).toEqual([
-      `AGENT_BACKEND: Unknown backend "nope". Known: ${KNOWN}`,
+      `AGENT_BACKEND: Unknown backend "nope". Known: ${KNOWN}, demo`,
       'QUERY_TIMEOUT_MS: must be a whole number, 1 or more, not "soon"',
       'IDLE_TIMEOUT_MS: must be a whole number, 0 or more, not "-5"',
       'LOG_LEVEL: must be one of debug, info, warn, error, silent, not "loud"',
@@ -644,7 +651,7 @@ describe('loadConfig from a file', () => {
     }`)
     const names = 'message-received, run-started, run-finished, reply-sent, error'
     expect(problemsOf({ LOG_LEVEL: 'loud' }, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
-      `agentBackend: Unknown backend "nope". Known: ${KNOWN}`,
+      `agentBackend: Unknown backend "nope". Known: ${KNOWN}, demo`,
       'backendModel: must be a string',
       'allowedTools[1]: must be a string',
       'workingDir: must not be empty',

@@ -8,6 +8,7 @@
 import type { ApprovalAnswer, ApprovalRequest, Approve } from '../backends/types.js'
 import type { Channel } from '../channels/types.js'
 import type { GatewayConfig } from '../config.js'
+import { shownAgent } from '../core/demo-agent.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
@@ -21,7 +22,7 @@ import { askedNotice, endedNotice, endedText, questionText, refusal } from './ap
 import { shownInput, subjectOf, summaryOf } from './asked-input.js'
 
 export interface ApprovalOptions {
-  config: Pick<GatewayConfig, 'approvalTimeoutMs'>
+  config: Pick<GatewayConfig, 'approvalTimeoutMs' | 'agentBackend' | 'isDemoAgent'>
   store: Store
   channels: Channel[]
   scrubber: Scrubber
@@ -160,7 +161,7 @@ export class ApprovalService {
     const { id: conversationId, channel, address } = conversation
     const { endQuestion, offersAnswers } = channels.find(({ name }) => name === channel) ?? {}
     const canEnd = endQuestion !== undefined
-    const text = questionText(approval, askedAt, offersAnswers)
+    const text = questionText(this.#shown(approval), askedAt, offersAnswers)
     const reply = { text, notes: [], isError: false, question, ...author }
     await store.transaction(async (tables) => {
       // Locks the conversation: the run cannot end between this check and the writes.
@@ -214,6 +215,11 @@ export class ApprovalService {
     })
   }
 
+  /** With the agent's name as people see it. */
+  #shown<T extends NewApproval>(approval: T): T {
+    return { ...approval, backend: shownAgent(approval.backend, this.options.config) }
+  }
+
   async #closeAll(): Promise<void> {
     const { store, channels, log } = this.options
     const byName = new Map(channels.flatMap((channel) => (channel.endQuestion ? [[channel.name, channel]] : [])))
@@ -223,7 +229,7 @@ export class ApprovalService {
         this.#mayBeMore = false
         for (const approval of await store.approvals.shownTooLong([...byName.keys()], CLOSED_AT_ONCE)) {
           const { id, address } = approval
-          await byName.get(approval.channel)?.endQuestion?.({ id, address, text: endedText(approval) })
+          await byName.get(approval.channel)?.endQuestion?.({ id, address, text: endedText(this.#shown(approval)) })
           await store.approvals.close(id)
         }
       }

@@ -71,10 +71,10 @@ export function endedNotice(approval: EndedApproval & Pick<Approval, 'summary'>)
 
 /** Passed to the agent if it was not allowed. */
 export function refusal({ state, message, askedAt, deadline }: Approval): string {
-  if (state === 'denied') return message ?? 'The person who was asked has refused this.'
-  if (state !== 'expired') return 'This was not allowed: nobody is asked any more.'
+  if (state === 'denied') return message ?? 'The person who was asked denied this.'
+  if (state !== 'expired') return 'This was not allowed: the question was withdrawn.'
   const advice = 'Go on without it, or end with what you would do and why.'
-  return `Nobody answered within ${timeAllowed({ askedAt, deadline })}, so this was refused. ${advice}`
+  return `Nobody answered within ${timeAllowed({ askedAt, deadline })}, so it was denied. ${advice}`
 }
 
 /** Short enough to type. */

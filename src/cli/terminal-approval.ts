@@ -14,8 +14,9 @@ interface TerminalOptions {
 }
 
 /** Sent to an agent that asks where nobody can answer. */
-export const NOBODY = 'Nobody is there who could allow this. Go on without it, or end with what you would do and why.'
-const REFUSED = 'The person who was asked has refused this.'
+export const NOBODY =
+  'Nobody can be asked here whether this is allowed. Go on without it, or end with what you would do and why.'
+const REFUSED = 'The person who was asked denied this.'
 
 /** Asks the person at the terminal, one question at a time. Without one, everything is denied. */
 export function approveAtTerminal({ input, output, scrubber }: TerminalOptions): Approve {

@@ -6,7 +6,7 @@ import { type HeartbeatConfig, heartbeatSchema } from './heartbeat.js'
 import { DEFAULT_OPENCODE_URL, DEFAULT_OPENCODE_USERNAME, type Settings } from './schema.js'
 import { quote } from './problems.js'
 import { parseTarget } from './target.js'
-import { DEMO } from './values.js'
+import { DEMO } from '../core/demo-agent.js'
 import { messageOf } from '../errors.js'
 import {
   hasPlaceholder,

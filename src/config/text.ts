@@ -1,6 +1,6 @@
 import JSON5 from 'json5'
 import { BACKEND_NAMES, type BackendName, type Permissions } from '../backends/types.js'
-import { DEMO } from './values.js'
+import { DEMO } from '../core/demo-agent.js'
 
 interface DiscordSettings {
   /** Absent if the environment has it. */

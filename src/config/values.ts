@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { problemOfTool } from '../backends/engine/allowed-tool.js'
 import { ACCEPTED_NAMES, backendOf } from '../backends/agents.js'
 import { BACKEND_NAMES } from '../backends/types.js'
+import { DEMO } from '../core/demo-agent.js'
 import { didYouMean, quote } from './problems.js'
 
 /** Lets an object-level rule run even if there are mistakes inside it, so that all are reported at once. */
@@ -13,17 +14,17 @@ export function isObject({ value }: { value: unknown }): boolean {
 
 export const text = () => z.string().min(1)
 
-/** The built-in demo agent, where the agent that answers is named. */
-export const DEMO = 'demo'
-
 /** The agent that answers. */
-export const answeringBackend = () => z.union([backend(), z.literal(DEMO)], { error: unknownBackend })
+export const answeringBackend = () =>
+  z.union([backend(), z.literal(DEMO)], { error: unknownBackend([...BACKEND_NAMES, DEMO]) })
 
-export const backend = () => z.enum(ACCEPTED_NAMES, { error: unknownBackend }).transform(backendOf)
+export const backend = () => z.enum(ACCEPTED_NAMES, { error: unknownBackend(BACKEND_NAMES) }).transform(backendOf)
 
-function unknownBackend({ input }: { input?: unknown }): string | undefined {
-  if (typeof input !== 'string') return undefined
-  return `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}${didYouMean(input, BACKEND_NAMES)}`
+function unknownBackend(known: readonly string[]) {
+  return ({ input }: { input?: unknown }): string | undefined => {
+    if (typeof input !== 'string') return undefined
+    return `Unknown backend ${quote(input)}. Known: ${known.join(', ')}${didYouMean(input, known)}`
+  }
 }
 
 export const list = () =>

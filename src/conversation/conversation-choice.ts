@@ -7,7 +7,7 @@ import type { SessionFilter, UsedSession } from '../store/runs.js'
 import type { Store } from '../store/store.js'
 
 export interface ChoiceDependencies {
-  config: Pick<GatewayConfig, 'agentBackend' | 'backendModel' | 'workingDir' | 'inbound' | 'queueMode'>
+  config: Pick<GatewayConfig, 'agentBackend' | 'isDemoAgent' | 'backendModel' | 'workingDir' | 'inbound' | 'queueMode'>
   agents: Pick<BackendRegistry, 'resolve'>
   store: Store
   /** Hides known secrets, which earlier messages may contain. */

@@ -13,6 +13,7 @@ import {
 } from '../channels/types.js'
 import { type CommandName, COMMANDS, HELP_TEXT, MESSAGE_COMMANDS } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
+import { shownAgent } from '../core/demo-agent.js'
 import { oneLine } from '../core/one-line.js'
 import { type Answer, changed, info } from './answer.js'
 import { type ContinueDependencies, continuePaused } from './continuing.js'
@@ -303,7 +304,7 @@ export class ConversationCommands {
     const usage = await store.figures.usage({ conversationId: id }, startOfDay(now()))
     return info(
       [
-        missing === undefined ? `agent: ${backend}` : `agent: ${backend} (${missing} is not registered here)`,
+        `agent: ${this.#shown(backend)}${missing === undefined ? '' : ` (${missing} is not registered here)`}`,
         `model: ${model ?? OWN_MODEL}`,
         ...(projectId === undefined ? [] : [`project: ${projectId}`]),
         `directory: ${describeWorkplace(workplace)}`,
@@ -327,7 +328,7 @@ export class ConversationCommands {
     const waiting = await store.approvals.list({ states: ['asked'], conversationId }, MAX_OPEN_QUESTIONS)
     const asked = waiting.map((approval) => `waiting for approval (${shortApprovalId(approval)}): ${approval.summary}`)
     const at = now()
-    const since = `${run.backend} for ${duration(at - run.startedAt)}, since ${timeOfDay(run.startedAt, at)}`
+    const since = `${this.#shown(run.backend)} for ${duration(at - run.startedAt)}, since ${timeOfDay(run.startedAt, at)}`
     return [`working: ${since}${tool ? `; ${tool.isRunning ? 'now' : 'last'} ${describeTool(tool)}` : ''}`, ...asked]
   }
 
@@ -387,20 +388,25 @@ export class ConversationCommands {
     return changed(`The mode is ${modeText(chosen)}.`)
   }
 
+  #shown(backend: string): string {
+    return shownAgent(backend, this.dependencies.config)
+  }
+
   async #backend({ conversation, argument }: CommandInput): Promise<Answer> {
-    if (argument === '') return info(`The agent is ${(await choiceOf(this.dependencies, conversation)).backend}.`)
+    if (argument === '')
+      return info(`The agent is ${this.#shown((await choiceOf(this.dependencies, conversation)).backend)}.`)
     const { store, now } = this.dependencies
     const backend = argument === 'default' ? null : resolveBackendName(argument)
     const { id } = conversation
     const { backend: before, workplace } = await choiceOf(this.dependencies, conversation)
     if (backend !== null) await requireInstalled(this.dependencies, backend, workplace)
-    if (backend === before) return info(`The agent is already ${backend}.`)
+    if (backend === before) return info(`The agent is already ${this.#shown(backend)}.`)
     await store.conversations.configure(id, { backend, model: null })
     const next = (await choiceOf(this.dependencies, (await store.conversations.get(id)) ?? conversation)).backend
-    if (next === before) return changed(`The agent is ${next} again, as configured.`)
+    if (next === before) return changed(`The agent is ${this.#shown(next)} again, as configured.`)
     // A session of one agent means nothing to another.
     await store.sessions.reset(id, now())
-    return changed(`The next message goes to ${next}, in a fresh session.`)
+    return changed(`The next message goes to ${this.#shown(next)}, in a fresh session.`)
   }
 
   async #project({ conversation, argument }: CommandInput): Promise<Answer> {

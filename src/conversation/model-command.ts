@@ -1,6 +1,7 @@
 // `/model`: shows the model in use and the others known, and chooses one.
 
 import type { BackendName } from '../backends/types.js'
+import { shownAgent } from '../core/demo-agent.js'
 import type { Conversation } from '../store/conversations.js'
 import { type Answer, changed, info } from './answer.js'
 import { type ChoiceDependencies, choiceOf, RECENT_MS } from './conversation-choice.js'
@@ -41,17 +42,18 @@ export async function modelCommand(
 }
 
 async function describeModels(dependencies: ModelDependencies, conversation: Conversation): Promise<string> {
-  const { store } = dependencies
+  const { store, config } = dependencies
   const { backend, model, workplace } = await choiceOf(dependencies, conversation)
+  const agent = shownAgent(backend, config)
   const answered = await store.runs.latestAnswer(conversation.id, backend)
   const told = answered === undefined ? undefined : await store.events.modelOf(answered)
   // A command line in a pod may have other models than the one here.
   const { used, listed } = await knownModels(dependencies, backend, workplace.pod ? 0 : LIST_WITHIN_MS)
   return [
     `The model is ${model ?? OWN_MODEL}.`,
-    ...(told === undefined || told === model ? [] : [`The last answer from ${backend} here used ${told}.`]),
-    ...(used.length === 0 ? [] : [`Recently used with ${backend}: ${shown(used)}`]),
-    ...(listed.length === 0 ? [] : [`${backend} lists: ${shown(listed)}`]),
+    ...(told === undefined || told === model ? [] : [`The last answer from ${agent} here used ${told}.`]),
+    ...(used.length === 0 ? [] : [`Recently used with ${agent}: ${shown(used)}`]),
+    ...(listed.length === 0 ? [] : [`${agent} lists: ${shown(listed)}`]),
     '/model <name> chooses one of these, or any other the agent knows; /model default resets it.',
   ].join('\n')
 }

@@ -58,6 +58,19 @@ describeEngines('what an agent asks', (engine) => {
     ])
   })
 
+  it('is asked by the demo agent under its own name', async () => {
+    const { store, openService, run, ask, abort } = await createStage(await engine.createStore())
+    const config = { approvalTimeoutMs: TIMEOUT_MS, agentBackend: 'claude', isDemoAgent: true } as const
+    const { approval, answer } = await ask(
+      BASH,
+      openService({ config }).approverFor(run, () => {}),
+    )
+    const question = await store.outbox.get(approval.id)
+    abort.abort()
+    await answer
+    expect([approval.backend, question?.reply.text.split('\n')[0]]).toEqual(['claude', '🔐 demo wants to use Bash:'])
+  })
+
   it('names no commands where the channel offers the answers, but what is more than it shows', async () => {
     const { store, openService, run, ask, abort } = await createStage(await engine.createStore())
     const channel = { name: 'test', offersAnswers: true } as Channel
@@ -85,7 +98,7 @@ describeEngines('what an agent asks', (engine) => {
     await service.answer(second.approval.id, { decision: 'deny', by: 'ben' })
     expect([await first.answer, await second.answer, told[1]]).toEqual([
       { isAllowed: false, message: 'Use pnpm.' },
-      { isAllowed: false, message: 'The person who was asked has refused this.' },
+      { isAllowed: false, message: 'The person who was asked denied this.' },
       'Denied by ben: Bash: npm install',
     ])
   })
@@ -113,7 +126,7 @@ describeEngines('what an agent asks', (engine) => {
       {
         isAllowed: false,
         message:
-          'Nobody answered within 10 min, so this was refused. Go on without it, or end with what you would do and why.',
+          'Nobody answered within 10 min, so it was denied. Go on without it, or end with what you would do and why.',
       },
       [`${LATE}.`],
       LATE,

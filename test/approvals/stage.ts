@@ -22,7 +22,7 @@ export const BASH: ApprovalRequest = {
 
 export function approvalsOn(store: Store, options: Partial<ApprovalOptions> = {}): ApprovalService {
   return new ApprovalService({
-    config: { approvalTimeoutMs: TIMEOUT_MS },
+    config: { approvalTimeoutMs: TIMEOUT_MS, agentBackend: 'claude', isDemoAgent: false },
     store,
     channels: [],
     scrubber: createScrubber(),

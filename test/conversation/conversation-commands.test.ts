@@ -37,7 +37,7 @@ interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' 
 }
 
 /** The agent works until it is stopped, or fails at once. It first uses the tools, the first of which has ended. */
-async function setup({ isFailing = false, tools = [] as string[], takesEdits = false } = {}) {
+async function setup({ isFailing = false, tools = [] as string[], takesEdits = false, isDemoAgent = false } = {}) {
   const store = await openTestStore({ file: ':memory:' })
   const clock = { now: START }
   let ids = 0
@@ -71,7 +71,8 @@ async function setup({ isFailing = false, tools = [] as string[], takesEdits = f
     now,
     newId,
   })
-  const config = { agentBackend: 'claude', backendModel: 'large', workingDir: '/work', queueMode: 'followup' } as const
+  const agent = { agentBackend: 'claude', isDemoAgent, backendModel: 'large' } as const
+  const config = { ...agent, workingDir: '/work', queueMode: 'followup' } as const
   const isInstalled = async (backend: string) => backend !== 'pi'
   const modelsOf = async (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
   const agents = new BackendRegistry(now)
@@ -376,6 +377,17 @@ describe('/status', () => {
       'queue: 0 waiting',
       'queue mode: followup: each message waits for its own turn',
       'usage today: no turns',
+    ])
+  })
+
+  it('calls the demo agent by its name, not by that of the agent it replaces', async () => {
+    const { command } = await setup({ isDemoAgent: true })
+    const [status] = (await command('/status')).split('\n')
+    expect([status, await command('/backend'), await command('/backend codex'), await command('/backend')]).toEqual([
+      'agent: demo',
+      'The agent is demo.',
+      'The next message goes to codex, in a fresh session.',
+      'The agent is codex.',
     ])
   })
 

@@ -72,7 +72,7 @@ describe.concurrent('an agent that asks', () => {
     await channel.say('c', 'make first')
     expect([refused, second, waiting, allowed, done, await answer(channel, 'c')]).toEqual([
       'Denied: Bash: make second',
-      'Not done: The person who was asked has refused this.',
+      'Not done: The person who was asked denied this.',
       false,
       'Allowed, now and always: Bash: make first',
       'Done: make first',

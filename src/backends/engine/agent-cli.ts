@@ -342,7 +342,7 @@ export class AgentCli {
     const install = `Install it (npm install -g ${packageName}) and make sure it is on the PATH`
     const orPath =
       executable === undefined
-        ? 'or, for the agent in AGENT_BACKEND, set BACKEND_CLI_PATH to its path'
+        ? `or, if AGENT_BACKEND is ${this.definition.name}, set BACKEND_CLI_PATH to its path`
         : 'or begin inbound.reply.command with its path'
     return `${label} CLI "${cliPath}" ${problem}. ${install}, ${orPath}.`
   }

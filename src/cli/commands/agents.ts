@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { AgentProbe, BackendName } from '../../backends/types.js'
-import { DEMO } from '../../config/values.js'
+import { DEMO } from '../../core/demo-agent.js'
 import type { CommandContext } from '../command-context.js'
 import { howToLogIn, liveCheckOf, probeAll, type ProbedAgent, REAL_AGENT_ADVICE } from '../probed-agents.js'
 import { table } from '../table.js'

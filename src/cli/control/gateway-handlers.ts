@@ -7,6 +7,7 @@ import type { ChannelHost, OutgoingFile, Place } from '../../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../../config.js'
 import { choiceOf } from '../../conversation/conversation-choice.js'
 import { defined } from '../../core/defined.js'
+import { shownAgent } from '../../core/demo-agent.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Gateway } from '../../gateway.js'
 import { localFile } from '../../media/local-file.js'
@@ -94,7 +95,11 @@ export function gatewayHandlers(
       const conversation = await store.conversations.find(terminal.name, address)
       if (!conversation) return { questions: [] }
       const wanted = { states: ['asked' as const], conversationId: conversation.id }
-      return { questions: (await store.approvals.list(wanted, MAX_OPEN_QUESTIONS)).map(openQuestion).toReversed() }
+      return {
+        questions: (await store.approvals.list(wanted, MAX_OPEN_QUESTIONS))
+          .map((approval) => openQuestion(approval, config))
+          .toReversed(),
+      }
     },
 
     'chat.suggest': async ({ address, command, typed }) => ({
@@ -150,8 +155,9 @@ async function chatPlace(
   })
 }
 
-function openQuestion(approval: Approval): OpenQuestion {
-  const { id, messageId, backend, toolName, summary, subject, deadline } = approval
+function openQuestion(approval: Approval, config: GatewayConfig): OpenQuestion {
+  const { id, messageId, toolName, summary, subject, deadline } = approval
+  const backend = shownAgent(approval.backend, config)
   const remembers = subject === undefined ? undefined : pathOf(approval) ? ('file' as const) : ('call' as const)
   return defined({ id, messageId, backend, toolName, summary, request: inputText(approval), remembers, deadline })
 }

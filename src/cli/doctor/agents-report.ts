@@ -1,5 +1,5 @@
 import type { AgentLogin, AgentProbe, BackendName } from '../../backends/types.js'
-import { DEMO } from '../../config/values.js'
+import { DEMO } from '../../core/demo-agent.js'
 import {
   adviceToLogIn,
   adviceToRun,

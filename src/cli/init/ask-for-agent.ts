@@ -1,6 +1,6 @@
 import type { AgentProbe, BackendName, Permissions } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
-import { DEMO } from '../../config/values.js'
+import { DEMO } from '../../core/demo-agent.js'
 import { describeAbsence, howToLogIn, type ProbedAgent } from '../probed-agents.js'
 import type { Choice, Prompts } from '../prompts.js'
 
@@ -38,7 +38,7 @@ async function askForName(prompts: Prompts, config: GatewayConfig, agents: Probe
   const missing = sorted.filter(({ probe }) => !probe.isFound)
   const choices: Choice<ChosenAgent>[] = [
     ...installed.map(choiceOf),
-    { value: DEMO, label: 'demo (built in, without an account or a model)', hint: 'to look around' },
+    { value: DEMO, label: 'demo (built in, to look around without an account or a model)' },
     ...missing.map(choiceOf),
   ]
   const [first] = installed

@@ -152,7 +152,7 @@ describe.concurrent('aetheel ask', () => {
       1,
       '',
       expect.stringMatching(
-        /^Error \(spawn\): Gemini CLI "gemini" was not found\..*npm install -g @google\/gemini-cli/,
+        /^Error \(spawn\): Gemini CLI "gemini" was not found\..*npm install -g @google\/gemini-cli.*if AGENT_BACKEND is gemini, set BACKEND_CLI_PATH to its path\./,
       ),
     ])
   })

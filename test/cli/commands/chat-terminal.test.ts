@@ -288,7 +288,7 @@ describe.concurrent('a question of the agent, at a terminal', () => {
   it.runIf(existsSync(SCRIPT))('is shown once, and answered by a key on an empty line alone', async (test) => {
     const { terminal, chat } = await begin(test, ASK)
     chat.press(`edit a file${ENTER}`)
-    await chat.shows(/\? claude wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt/)
+    await chat.shows(/\? demo wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt/)
     await chat.shows(KEYS)
     chat.press('my')
     await chat.shows('clear the line to answer with a key')
@@ -341,7 +341,7 @@ describe.concurrent('aetheel chat, at a simple terminal', () => {
   it.runIf(existsSync(SCRIPT))('shows a tool as one line, and what is answered by a letter', async (test) => {
     const { terminal, chat } = await begin(test, { ...ASK, ...SIMPLE }, [], 200)
     chat.press('edit a file\n')
-    await chat.shows(/\? claude wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt\n {2}│ [^]*\nAllow Write: /)
+    await chat.shows(/\? demo wants to use Write\n {2}│ file_path: \S+aetheel-demo\.txt\n {2}│ [^]*\nAllow Write: /)
     await chat.shows('y allow · a always for this file · n deny · d deny with a reason · expires in 10')
     chat.press('d\n')
     await chat.shows('Reason:')

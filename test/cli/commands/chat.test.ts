@@ -288,7 +288,7 @@ describe.concurrent('a question of the agent, in a pipe', () => {
     const about = chat.stderr.split('\n').filter((line) => /wait|refuse|denied|deny|allow|nobody/i.test(line))
     expect([chat.exitCode, chat.stdout, about, existsSync(join(terminal.project, 'aetheel-demo.txt'))]).toEqual([
       0,
-      expect.stringMatching(/^I have changed nothing: Nobody is there who could allow this\. .*\n$/),
+      expect.stringMatching(/^I have changed nothing: Nobody can be asked here whether this is allowed\. .*\n$/),
       [
         expect.stringMatching(
           /^! Denied, because nobody can answer here: Write: .*aetheel-demo\.txt\. To answer, run "aetheel chat" in a terminal /,

@@ -119,7 +119,7 @@ describe.concurrent('commands that look and change', () => {
     const show = await terminal.run(['config', 'show', '--json'], { env: { AGENT_BACKEND: 'pi' } })
     expect([check.exitCode, check.stdout, show.exitCode, JSON.parse(show.stdout)]).toEqual([
       1,
-      `${file}: agentBackend: Unknown backend "nope". Known: claude, codex, gemini, opencode, pi\n`,
+      `${file}: agentBackend: Unknown backend "nope". Known: claude, codex, gemini, opencode, pi, demo\n`,
       0,
       expect.objectContaining({ configFile: file }),
     ])
