@@ -12,7 +12,7 @@ import type { Stage } from './stage.js'
 
 const enter = '\r'
 const interrupt = '\u0003'
-const questions = ['Which agent', 'What may the agent do', 'Which directory', 'on Discord?']
+const questions = ['Which agent', 'What may the agent do', 'Which directory', 'Discord?']
 const greeting = 'Hello, who are you?'
 const answer = 'I am the scripted model.'
 
