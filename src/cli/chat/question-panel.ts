@@ -59,7 +59,7 @@ export class QuestionPanel {
   disturb(): void {
     this.#quietSince = this.options.now()
     clearTimeout(this.#timer)
-    if (this.#current) this.#timer = setTimeout(() => this.options.onChange(), QUIET_MS + 1)
+    if (this.#current) this.#waitForQuiet()
   }
 
   isReady(isLineEmpty: boolean): boolean {
@@ -111,6 +111,13 @@ export class QuestionPanel {
     ]
     const spans = keys.flatMap(([key, meaning]) => [span(key, 'bold', 'yellow'), span(` ${meaning} · `)])
     return [about, ...wrap([...spans, span(expiry, 'dim')], width())]
+  }
+
+  /** A timer may fire early by the clock: it counts from when the event loop last read the time. */
+  #waitForQuiet(): void {
+    const leftMs = this.#quietSince + QUIET_MS + 1 - this.options.now()
+    if (leftMs <= 0) this.options.onChange()
+    else this.#timer = setTimeout(() => this.#waitForQuiet(), Math.min(leftMs, QUIET_MS + 1))
   }
 
   #show({ backend, toolName, request }: OpenQuestion): void {
