@@ -43,7 +43,7 @@ const HIDE_PLACE = `([place, name]) => {
 
 describeBrowser('pictures', (browser) => {
   it('are taken', { timeout: 480_000 }, async () => {
-    const viewport = { width: 1200, height: 750 }
+    const viewport = { width: 1360, height: 800 }
     const stage = await openStage(await browser(), { viewport, settings: { backendCliPath: AGENT } })
     const { page, url, store, site, logIn } = stage
     const about = { name: 'ada', scope: 'admin' } as const
@@ -80,17 +80,16 @@ describeBrowser('pictures', (browser) => {
     mkdirSync(IMAGES, { recursive: true })
     const hidePlace = (shown: Page): Promise<unknown> =>
       shown.evaluate(`(${HIDE_PLACE})(${JSON.stringify([dirname(site), '/srv'])})`)
-    const take = async (name: string, path: string, sign: string, button?: string): Promise<void> => {
+    const take = async (name: string, path: string, sign: string): Promise<void> => {
       await page.goto(`${url}/#/${path}`)
       await page.getByRole('main').getByText(sign).first().waitFor()
-      if (button !== undefined) await page.getByRole('button', { name: button }).click()
       // Leaves time for drawing, and for later requests.
       await page.waitForTimeout(2_000)
       await hidePlace(page)
       await page.screenshot({ path: `${IMAGES}/${name}.png` })
     }
     await take('home', 'home', 'npm test -- cart')
-    await take('conversation', `conversations/${edited}`, 'the order was wrong', 'Changes')
+    await take('conversation', `conversations/${edited}`, 'the order was wrong')
     await take('projects', 'projects/shop', 'Time limit')
     await take('queue', 'queue', 'Invalid API key')
     await take('usage', 'usage', 'Time to first text')
