@@ -294,7 +294,7 @@ export class ServerDrive implements Drive, EventListener {
     this.run.watch.alive()
     const { limits } = this.plan
     this.#receivedCharacters += event.size
-    if (this.#receivedCharacters > limits.totalBytes) this.#tooMuch('in all', limits.totalBytes)
+    if (this.#receivedCharacters > limits.totalBytes) this.#tooMuch('in total', limits.totalBytes)
     const directory = event.directory ?? this.#directory
     this.#answers.event(event, directory)
     const { sessionID = this.#sessionId } = event.properties
