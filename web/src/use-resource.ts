@@ -16,7 +16,8 @@ export interface Resource<T> {
 
 /**
  * The response to a request, repeated whenever `inputs` change, and after a failure when the gateway is back. Contract:
- * only the response to the latest request counts. Give the component a `key` if the value of previous inputs must not be shown in the meantime.
+ * only the response to the latest request counts. Give the component a `key` if the value of previous inputs must not be
+ * shown in the meantime.
  */
 export function useResource<T>(load: () => Promise<T>, inputs: readonly unknown[]): Resource<T> {
   const [state, setState] = useState<Omit<Resource<T>, 'reload'>>({ isLoading: true })
